@@ -19,8 +19,6 @@ TWICE: Mapping[str, str] = {}
 """Names of types that are defined more than once, each with the reason."""
 NO_VERBS = frozenset({"The", "A", "An", "What", "Why", "How", "Who", "Of"})
 LEAST = 0.9
-LATER = frozenset({"api", "core"})
-"""Packages that are not held to it yet."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -35,7 +33,7 @@ def faults(root: Path = ROOT) -> list[str]:
     return found + [
         f"{package}: only {share:.0%} of the functions' docstrings say first what is done or returned"
         for package, share in shares(root).items()
-        if share < LEAST and package not in LATER
+        if share < LEAST
     ]
 
 

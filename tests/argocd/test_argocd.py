@@ -45,7 +45,7 @@ def test_a_correction_is_applied_after_a_wave_that_stalls(site: Site) -> None:
     assert site.argocd.health_of(site.name, f"{site.name}-1") == (
         "Degraded",
         "UnknownBroker: 0 of 1 partitions are at their target; "
-        f"{site.name}-0: no broker 99 is registered in the cluster; choose from 0, 1, 2, 3",
+        f"{site.name}-0: broker 99 is not registered in the cluster; choose from 0, 1, 2, 3",
     )
     site.commit(site.wave(1, 0))
     site.eventually("it is corrected", lambda: site.succeeded(2) and site.state() == ("Synced", "Healthy"))

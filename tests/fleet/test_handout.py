@@ -145,7 +145,7 @@ def test_a_file_that_changes_meanwhile_ends_the_run(
 def test_an_unplannable_cluster_reports_why_and_affects_no_other(said: pa.Table) -> None:
     plans = {row["cluster"]: row["problem"] for row in of_kind(said, "plans").to_pylist()}
     assert plans == dict.fromkeys(CLUSTERS) | {
-        "c3": {"reason": "InvalidGoal", "message": "the cluster has no broker 77: name brokers that it has"}
+        "c3": {"reason": "InvalidGoal", "message": "broker 77 is not in the cluster: name brokers that are"}
     }
     assert {row["cluster"] for row in of_kind(said, "manifests").to_pylist()} == {"c0", "c1", "c2"}
 

@@ -72,7 +72,7 @@ def test_brokers_that_are_down_are_not_chosen_unless_they_are_named(tmp_path: Pa
 @pytest.mark.parametrize(
     ("racks", "arguments", "why"),
     [
-        (RACKS, ("--broker", "9"), "the cluster has no broker 9"),
+        (RACKS, ("--broker", "9"), "broker 9 is not in the cluster"),
         (RACKS, ("--broker", "1,2"), "NotEnoughBrokers"),
         ({1: "/a//1", 2: "/b", 3: "/c"}, (), "InvalidRacks"),
         ({1: "/a/1", 2: "b", 3: "/c"}, (), "InvalidRacks"),

@@ -108,7 +108,7 @@ TABLES: dict[Check, list[Case]] = {
         case(
             "brokers of the target are not registered",
             Reason.UNKNOWN_BROKER,
-            "no broker 98, 99 is registered in the cluster; choose from 0, 1, 2, 3, 4, 5",
+            "brokers 98 and 99 are not registered in the cluster; choose from 0, 1, 2, 3, 4, 5",
             target=(99, 1, 98),
         ),
     ],
@@ -117,6 +117,12 @@ TABLES: dict[Check, list[Case]] = {
         case("a broker that loses its replica may be down", cluster=kafka(fenced={0})),
         case("a broker that is not registered is not called fenced", target=(99, 1, 2)),
         case("a broker that gets a replica is down", Reason.BROKER_FENCED, "broker 3 is", cluster=kafka(fenced={3, 0})),
+        case(
+            "two brokers are down",
+            Reason.BROKER_FENCED,
+            "brokers 1 and 3 are fenced (down or still starting); start them, or choose others",
+            cluster=kafka(fenced={1, 3}),
+        ),
         case("a broker that keeps its replica is down", Reason.BROKER_FENCED, "broker 1 is", cluster=kafka(fenced={1})),
     ],
     log_directory: [
@@ -261,7 +267,7 @@ TABLES: dict[Check, list[Case]] = {
         case(
             "a move that hangs is not taken over, to the same end or not",
             Reason.CANCEL_UNSAFE,
-            "until broker 0, 1 is alive",
+            "until brokers 0 and 1 are alive",
             target=(0, 1, 2),
             cluster=hanging(isr={2}, min_insync=2),
             **SUPERSEDE,
@@ -269,7 +275,7 @@ TABLES: dict[Check, list[Case]] = {
         case(
             "it supersedes a move whose original replicas are down, and another one stays until then",
             Reason.CANCEL_UNSAFE,
-            "until broker 0, 1 is alive and in sync again; until then broker 4 must stay",
+            "until brokers 0 and 1 are alive and in sync again; until then broker 4 must stay",
             cluster=kafka(moving_to=(4, 1, 2), isr={0, 2, 4}, fenced={0}, min_insync=2),
             **SUPERSEDE,
         ),
@@ -377,7 +383,9 @@ TABLES: dict[Check, list[Case]] = {
         case("the leader is not known", cluster=kafka(sizes={}, leader={TP: None})),
         case("a broker that gets a replica is silent", Reason.REQUEST_FAILED, "broker 3 has not", answered={0, 1, 2}),
         case("the leader's size is not known", Reason.REQUEST_FAILED, "broker 0 has not", cluster=kafka(sizes={})),
-        case("both are silent", Reason.REQUEST_FAILED, "broker 0, 3 has", cluster=kafka(sizes={}), answered=()),
+        case(
+            "both are silent", Reason.REQUEST_FAILED, "brokers 0 and 3 have not", cluster=kafka(sizes={}), answered=()
+        ),
         case(
             "a broker with a named directory has never reported",
             Reason.REQUEST_FAILED,

@@ -86,8 +86,8 @@ def test_a_delayed_cancel_names_the_brokers_it_waits_for_and_keeps() -> None:
     driver.delete("a")
     driver.tick()
     message = detail(driver, P0).message or ""
-    assert "until broker 1, 2 is alive and in sync again" in message
-    assert "until then broker 4, 5 must stay" in message
+    assert "until brokers 1 and 2 are alive and in sync again" in message
+    assert "until then brokers 4 and 5 must stay" in message
 
 
 def test_a_change_in_flight_names_discarded_replicas_and_bytes() -> None:

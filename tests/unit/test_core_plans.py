@@ -607,7 +607,7 @@ def test_an_unapproved_plan_is_stale_only_while_the_cluster_differs() -> None:
     plan.tick(4)
     plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
     plan.tick()
-    assert "orders-0 is on 0, 2, 3, not on 1, 2, 3" in plan.message
+    assert "orders-0 is on brokers 0, 2 and 3, not on brokers 1, 2 and 3" in plan.message
     plan.kafka.replicas[ORDERS[0]] = (3, 2, 1)
     plan.tick()
     assert plan.true == set()

@@ -131,7 +131,7 @@ def test_what_cannot_be_planned_says_why_and_how_load_lies_all_the_same(tmp_path
     rows = ask(tmp_path, cluster(Made(90, 6)), parse("defaults: {goal: {drainBrokers: [77]}}", ""))
     assert one(rows, "plans")["problem"] == {
         "reason": "InvalidGoal",
-        "message": "the cluster has no broker 77: name brokers that it has",
+        "message": "broker 77 is not in the cluster: name brokers that are",
     }
     load = one(rows, "cluster_load")
     assert (load["replicas"], load["bytes_bound"], load["violations"]) == (90, None, None)

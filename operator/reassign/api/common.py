@@ -58,7 +58,7 @@ Rule = dict[str, str | bool]
 
 
 def rule(expression: str, message: str, field_path: str = "", *, optional_old_self: bool = False) -> Rule:
-    """One CEL rule of a schema; `field_path`, such as `.logDirs`, is the field that the API server names.
+    """Return a CEL rule of a schema; `field_path`, such as `.logDirs`, is the field that the API server names.
 
     With `optional_old_self` the rule is checked on creation too, and its `oldSelf` is an optional.
     """
@@ -105,12 +105,12 @@ class Model(BaseModel):
         return schema
 
     def wire(self) -> dict[str, Any]:
-        """This value as the API server wants it: camelCase, plain JSON types, absent rather than null."""
+        """Return the value as the API server wants it: camelCase, plain JSON types, absent rather than null."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> Self:
-        """The value in an object from the API server; raises pydantic's `ValidationError`, a `ValueError`."""
+        """Read the value in an object from the API server; raises pydantic's `ValidationError`, a `ValueError`."""
         return cls.model_validate(dict(value))
 
 
@@ -130,7 +130,7 @@ LEAST_BYTES, GREATEST_BYTES = 2**10, 2**50
 
 
 def bytes_per_second(quantity: int | str) -> int:
-    """A Kubernetes quantity such as `50Mi`, `1.5G` or `1048576` in bytes per second, fractions rounded up.
+    """Return a Kubernetes quantity such as `50Mi`, `1.5G` or `1048576` in bytes per second, rounded up.
 
     Raises ValueError for what is no quantity, or is outside 1Ki to 1Ti, of which Kubernetes judges in whole
     billionths, rounded up (apimachinery's ParseQuantity).
@@ -139,13 +139,13 @@ def bytes_per_second(quantity: int | str) -> int:
 
 
 def bytes_of(quantity: int | str) -> int:
-    """A quantity in bytes, as `bytes_per_second` reads it; from 1Ki to 1Pi."""
+    """Return a quantity in bytes, as `bytes_per_second` reads it; from 1Ki to 1Pi."""
     return _number(quantity, LEAST_BYTES, GREATEST_BYTES, "between 1Ki and 1Pi bytes")
 
 
 @lru_cache(maxsize=64)
 def byte_limit_of(quantity: int | str) -> int:
-    """A quantity in bytes, as `bytes_per_second` reads it; from 0 to 1Pi."""
+    """Return a quantity in bytes, as `bytes_per_second` reads it; from 0 to 1Pi."""
     return _number(quantity, 0, GREATEST_BYTES, "between 0 and 1Pi bytes")
 
 

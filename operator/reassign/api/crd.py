@@ -24,7 +24,7 @@ HEADER = "# Made by `make crds` from the models in operator/reassign/api; change
 
 
 def definitions() -> dict[str, Json]:
-    """Each CustomResourceDefinition, by the name of its file."""
+    """Return each CustomResourceDefinition, by the name of its file."""
     return {
         f"{GROUP}_{resource.PLURAL}.yaml": _definition(resource, columns)
         for resource, columns in (
@@ -37,7 +37,7 @@ def definitions() -> dict[str, Json]:
 
 
 def render() -> dict[str, str]:
-    """The text of each file, by its name."""
+    """Return the text of each file, by its name."""
     return {
         name: HEADER + yaml.safe_dump(definition, sort_keys=False, allow_unicode=True, width=110)
         for name, definition in definitions().items()
@@ -45,7 +45,7 @@ def render() -> dict[str, str]:
 
 
 def schema(model: type[Model]) -> Json:
-    """The structural schema of a model, as Kubernetes wants it."""
+    """Return the structural schema of a model, as Kubernetes wants it."""
     raw = model.model_json_schema(by_alias=True)
     return _structural(raw, raw.get("$defs", {}))
 
@@ -79,7 +79,7 @@ def _structural(node: Json, types: Mapping[str, Json]) -> Json:
 
 
 def _inlined(node: Json, types: Mapping[str, Json]) -> Json:
-    """The node with what it refers to merged in: its own keywords win, and rules of both hold."""
+    """Return a node merged with the node that it refers to: its own keywords win, and the rules of both hold."""
     rest = dict(node)
     options = [option for option in rest.get("anyOf", []) if option != {"type": "null"}]
     if len(options) == 1:

@@ -9,8 +9,10 @@ from reassign.api.partition_reassignment import PartitionReassignmentSpec
 
 
 def spec_digest(spec: PartitionReassignmentSpec) -> str:
-    """Return the digest of a spec without suspend. Defaults do not count: a version of the operator with more options
-    computes the same digest."""
+    """Return the digest of a spec without suspend and without defaults.
+
+    So a version of the operator with more options computes the same digest.
+    """
     return hashed(spec.model_dump(mode="json", exclude={"suspend"}, exclude_defaults=True))
 
 

@@ -231,7 +231,7 @@ NO_PORT = ":(0+|6553[6-9]|655[4-9][0-9]|65[6-9][0-9]{2}|6[6-9][0-9]{3}|[7-9][0-9
 
 
 def _within_maximum(rate: str) -> Rule:
-    """A default rate may not be above the maximum. Both may stay as they were stored by a version without the rule."""
+    """Return the rule that a default rate is not above the maximum, unless both are stored already."""
     return rule(
         f"!has(self.limits.maxThrottle) || !has(self.throttle) || !has(self.throttle.{rate})"
         f" || quantity(string(self.throttle.{rate})).compareTo(quantity(string(self.limits.maxThrottle))) <= 0"
@@ -244,7 +244,7 @@ def _within_maximum(rate: str) -> Rule:
 
 
 def _within_minimum(rate: str) -> Rule:
-    """A default rate may not be below the minimum."""
+    """Return the rule that a default rate is not below the minimum."""
     return rule(
         f"!has(self.limits.minThrottle) || !has(self.throttle) || !has(self.throttle.{rate})"
         f" || quantity(string(self.throttle.{rate})).compareTo(quantity(string(self.limits.minThrottle))) >= 0",

@@ -126,7 +126,7 @@ class PartitionEntry(Model):
 
 
 def named_log_dirs(replicas: Sequence[int], log_dirs: Sequence[str] | None) -> tuple[tuple[int, str], ...]:
-    """Those that are not left to the broker, as broker and path."""
+    """Return the log directories that are not left to the broker, as broker and path."""
     if log_dirs is None:
         return ()
     pairs = zip(replicas, log_dirs, strict=False)

@@ -98,7 +98,7 @@ class RecordedThrottles(ThrottleStatus):
 
     @property
     def shown(self) -> ThrottleStatus:
-        """What the status of the KafkaCluster shows of it."""
+        """The throttles that the status of the KafkaCluster shows."""
         return ThrottleStatus.model_construct(**{name: getattr(self, name) for name in ThrottleStatus.model_fields})
 
 

@@ -13,6 +13,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.manifests import stock
 from reassign.planning.assign import assign
 from reassign.planning.problem.model import Cluster
+from reassign.text import named_brokers
 
 SEEDS = 1 << 32
 
@@ -53,5 +54,7 @@ def _nodes(cluster: Cluster, chosen: frozenset[int] | None) -> dict[int, str]:
     if chosen is None:
         return {id: nodes[id] for id, alive in zip(ids, cluster.alive, strict=True) if alive}
     if missing := sorted(chosen - nodes.keys()):
-        raise PlanningError(Reason.INVALID_GOAL, f"the cluster has no broker {missing[0]}; choose from {ids}")
+        raise PlanningError(
+            Reason.INVALID_GOAL, f"{named_brokers(missing, 'is')} not in the cluster; choose from {ids}"
+        )
     return {id: nodes[id] for id in sorted(chosen)}

@@ -19,7 +19,7 @@ from reassign.planning.problem.model import Cluster, Ints
 
 
 def most_that_fit(cluster: Cluster, target: Ints, directories: Ints, changed: Ints) -> int:
-    """How many of the `changed` partitions (M,) one object can hold, whichever of them these are; at least 1.
+    """Return how many of the `changed` partitions (M,) one object can hold, whichever these are; at least 1.
 
     Its status counts too, at its largest: the record repeats the replicas, and the directories that are named (P, R').
     """
@@ -35,5 +35,5 @@ def most_that_fit(cluster: Cluster, target: Ints, directories: Ints, changed: In
 
 
 def _json_bytes(text: str) -> int:
-    """Of a text in a list."""
+    """Return the bytes of a text in a JSON list."""
     return len(json.dumps(text, ensure_ascii=False).encode()) + 1

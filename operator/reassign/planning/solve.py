@@ -41,13 +41,11 @@ SMALL = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """`target` (P, R') is in the order of the problem's partitions, R' its greatest replication factor.
+    """Where the replicas go, in the order of the problem's partitions."""
 
-    `unmet` is what could not be placed. Bands are left to `outside_bands`.
-    """
-
-    target: Ints
+    target: Ints  # (P, R'), R' being the greatest replication factor
     unmet: tuple[UnmetGoal, ...]
+    """What could not be placed; bands are left to `outside_bands`."""
 
 
 def solve(problem: PlacementProblem) -> Solution:

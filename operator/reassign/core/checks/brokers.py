@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reassign.core.checks.input import Input
-from reassign.core.model.problem import Name, Names, Problem, ids
+from reassign.core.model.problem import Name, Names, Problem
 from reassign.errors import Reason
-from reassign.text import MAX_NAMED
+from reassign.text import MAX_NAMED, named_brokers, plural
 
 
 def unknown_broker(i: Input) -> Problem | None:
@@ -15,7 +15,7 @@ def unknown_broker(i: Input) -> Problem | None:
     there = tuple(Name(str(broker)) for broker in sorted(i.snapshot.brokers))
     return Problem(
         Reason.UNKNOWN_BROKER,
-        f"no broker {ids(missing)} is registered in the cluster; choose from ",
+        f"{named_brokers(missing, 'is')} not registered in the cluster; choose from ",
         Names(there, f"the {len(there)} that are", MAX_NAMED),
     )
 
@@ -25,6 +25,5 @@ def fenced_broker(i: Input) -> Problem | None:
     fenced = {b for b in i.target if (broker := i.snapshot.brokers.get(b)) and broker.fenced}
     if not fenced:
         return None
-    return Problem(
-        Reason.BROKER_FENCED, f"broker {ids(fenced)} is fenced (down or still starting); start it, or choose another"
-    )
+    remedy = plural(fenced, "start it, or choose another", "start them, or choose others")
+    return Problem(Reason.BROKER_FENCED, f"{named_brokers(fenced, 'is')} fenced (down or still starting); {remedy}")

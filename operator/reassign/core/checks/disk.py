@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reassign.core.checks.input import Input
-from reassign.core.model.problem import Problem, ids
+from reassign.core.model.problem import Problem
 from reassign.core.model.progress import amount, leader_bytes
 from reassign.errors import Reason
+from reassign.text import named_brokers
 
 
 def silence(i: Input) -> Problem | None:
@@ -19,7 +20,7 @@ def silence(i: Input) -> Problem | None:
         return None
     return Problem(
         Reason.REQUEST_FAILED,
-        f"broker {ids(unknown)} has not reported yet what is in its log directories; it is asked again",
+        f"{named_brokers(unknown, 'has')} not reported yet what the log directories hold; the operator asks again",
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from reassign.core.checks.input import Input
-from reassign.core.model.problem import Problem, ids
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, Partition
 from reassign.errors import Reason
+from reassign.text import named_brokers
 
 
 def min_in_sync_replicas(i: Input) -> Problem | None:
@@ -35,11 +36,11 @@ def cancel_problem(
         return None
     missing = set(original) - good
     held_up = holding_up(partition, original, required)
-    until_then = f"; until then broker {ids(held_up)} must stay" if held_up else ""
+    until_then = f"; until then {named_brokers(held_up)} must stay" if held_up else ""
     return Problem(
         Reason.CANCEL_UNSAFE,
         f"going back to {list(original)} would leave {len(good)} of at least {needed} in-sync replicas; "
-        f"it is held back until broker {ids(missing)} is alive and in sync again{until_then}",
+        f"it is held back until {named_brokers(missing, 'is')} alive and in sync again{until_then}",
     )
 
 

@@ -17,7 +17,7 @@ from reassign.errors import Reason
 from reassign.text import counted, listed
 
 EXCLUDED = "excluded topics"
-"""What of status.unmet says that spec.topics keeps replicas on brokers that are drained."""
+"""Marks the entries of status.unmet for replicas that spec.topics keeps on drained brokers."""
 
 
 def states_of(
@@ -28,7 +28,7 @@ def states_of(
     differs: Sequence[str],
     ahead: Sequence[Resource],
 ) -> list[ConditionState]:
-    """The conditions of a plan that is made and not carried out yet."""
+    """Return the conditions of a plan that is made and not carried out yet."""
     in_flight = [current] if current and current not in ahead and active(current.record) else []
     moving = bool(in_flight) or any(active(wave.record) for wave in ahead)
     goes_on = _goes_on([*in_flight, *ahead])
@@ -58,7 +58,7 @@ def _goes_on(waves: Sequence[Resource]) -> str:
 
 
 def _as_its_wave(wave: Resource, held: Condition) -> list[ConditionState]:
-    """Stalled, or suspended by the brake; Reconciling where the wave is."""
+    """Return the conditions of a plan whose wave is stalled, or suspended by the brake."""
     reason, message = held.reason, f"{wave.name}: {held.message}"
     ready = ConditionState("Ready", False, reason, message)
     true = [kind for kind in ("Stalled", "Reconciling") if says(wave, kind)]
@@ -66,7 +66,7 @@ def _as_its_wave(wave: Resource, held: Condition) -> list[ConditionState]:
 
 
 def goal_met(status: ReassignmentPlanStatus) -> list[ConditionState]:
-    """Whether the goal is reached once the plan is carried out: known from when it is made."""
+    """Return GoalMet: whether the goal is reached once the plan is carried out, known from when the plan is made."""
     if status.digest is None:
         return []
     if not status.unmet:
@@ -113,7 +113,7 @@ def _said(status: ReassignmentPlanStatus) -> str:
 
 
 def done(status: ReassignmentPlanStatus, approved: bool) -> list[ConditionState]:
-    """The conditions of a plan that was carried out."""
+    """Return the conditions of a plan that was carried out."""
     message = f"all done in {_said(status)}" if status.waves else f"nothing has to move{_unmet(status.unmet)}"
     if status.waves and not approved:
         message += "; it was not approved: a user started its waves by hand"

@@ -56,7 +56,7 @@ def decide_plan(
     now: datetime,
     unread: Sequence[Unread] = (),
 ) -> PlanDecision:
-    """What to do about a plan, given the PartitionReassignments that are labelled as its waves.
+    """Decide what to do about a plan, given the PartitionReassignments that are labelled as its waves.
 
     `made` is what planning came to for the spec and the KafkaCluster as they are, if it has been tried; `unread` are
     waves that cannot be read.
@@ -71,9 +71,9 @@ def decide_plan(
 def _take_down(
     plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread], now: datetime
 ) -> PlanDecision:
-    """Delete the waves that are not done; those that are stay, with their records.
+    """Delete the waves that are not done; waves that are done stay, with their records.
 
-    One that cannot be read is deleted, and not waited for: it has a finalizer of its own, and goes when it is safe.
+    A wave that cannot be read is deleted, and not waited for: its own finalizer keeps it until it is safe.
     """
     left = unended(waves)
     waited: list[Resource | Unread] = [*left, *(wave for wave in unread if not (wave.ended or wave.deleted))]
@@ -153,7 +153,7 @@ def _too_many(made: Planned) -> Problem:
 
 
 def _wanted(made: Planned) -> Mapping[str, str]:
-    """The digest of each wave that was planned."""
+    """Return the digest of each planned wave by its name."""
     return {wave.name: wave.digest for wave in made.waves}
 
 
@@ -244,7 +244,7 @@ def _why_no_wave_may_start(plan: PlanResource, progress: WaveProgress, seen: Obs
 
 
 def _started_by_others(plan: PlanResource, progress: WaveProgress, stop: WaveStop) -> list[Resource]:
-    """Return the waves to suspend: those that were started before their turn, and with a suspended plan all."""
+    """Return the waves to suspend: all of a suspended plan, else the waves that were started before their turn."""
     may_run = None if stop else progress.current
     return [w for w in progress.running if plan.spec.suspend or not (begun(w) or w is may_run)]
 
@@ -260,7 +260,7 @@ def _carried_out(plan: PlanResource, status: ReassignmentPlanStatus, now: dateti
 
 
 def next_wave(plan: PlanResource, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:
-    """The wave that is under way or starts next: an observation has to include it."""
+    """Return the wave that is under way or starts next: an observation has to include it."""
     there = {wave.name: wave for wave in waves}
     first = _first(_states_now(plan, there)) if plan.planned else None
     return there.get(first.name) if first else None
@@ -277,12 +277,12 @@ def _first(planned: Sequence[Wave]) -> Wave | None:
 def _states_now(
     plan: PlanResource, there: Mapping[str, Resource | Settled], unread: Collection[str] = ()
 ) -> tuple[Wave, ...]:
-    """How far the waves are; one that cannot be read is as far as it was."""
+    """Return the waves with their states now; a wave that cannot be read keeps its state."""
     return tuple(w if w.name in unread else _as_observed(w, there.get(w.name)) for w in plan.status.waves)
 
 
 def _as_observed(wave: Wave, resource: Resource | Settled | None) -> Wave:
-    """One that was done stays done when a user deletes it."""
+    """Return a wave with its state now; a wave that was done stays done when a user deletes it."""
     gone = resource is None or resource.deleted
     if gone and wave.state is WaveState.SUCCEEDED:
         return wave
@@ -295,7 +295,7 @@ def _unreadable(wave: Unread) -> Problem:
 
 
 def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource | Settled]) -> Problem | None:
-    """What has become of a wave that keeps the others from starting."""
+    """Return why no other wave may start: one was edited, failed, or was deleted."""
     for wave in planned:
         resource = there.get(wave.name)
         if resource and not resource.deleted and resource.digest != wave.digest:
@@ -321,7 +321,7 @@ def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource | Settled]) ->
 
 
 def _stale_digest(plan: PlanResource, differs: bool) -> str | None:
-    """An approved plan that did not fit stays so until its approval is taken back and given again."""
+    """Return the digest of an approved plan that is stale: it stays so until it is approved once more."""
     if plan.spec.approval is Approval.NOT_REQUIRED or not plan.approved:
         return None
     return plan.status.digest if differs else plan.status.stale_digest

@@ -54,7 +54,7 @@ class PlanResource:
 
     @cached_property
     def input_hash(self) -> str:
-        """Of what a plan is made from; neither approval nor suspend is part of it.
+        """Hash of what a plan is made from: all of the spec but approval and suspend.
 
         Naming the topics that are excluded by default is no change: older versions of the schema wrote them down.
         """
@@ -93,14 +93,14 @@ class PlanResource:
 
 @dataclass(frozen=True)
 class Planned:
-    """What planning made of a spec with this hash: manifests of the waves, in their order, and what status says.
-
-    `waves` has one for each manifest.
-    """
+    """A plan that was made from a spec."""
 
     input_hash: str
+    """PlanResource.input_hash of the spec."""
     manifests: tuple[Manifest, ...]
+    """The waves, in their order."""
     waves: tuple[Wave, ...]
+    """What status says of each wave, in the same order."""
     digest: str
     moves: PlanMoves
     lower_bound: LowerBound
@@ -109,7 +109,7 @@ class Planned:
 
 
 def manifest_digest(manifest: Manifest) -> str:
-    """The digest of what is made from a manifest."""
+    """Return the digest of the PartitionReassignment that a manifest makes."""
     return spec_digest(PartitionReassignmentSpec.model_validate(manifest["spec"]))
 
 
@@ -117,7 +117,7 @@ def manifest_digest(manifest: Manifest) -> str:
 
 
 def state_of(wave: Resource | Settled) -> WaveState:
-    """How far a wave is that is there."""
+    """Return how far a wave is."""
     if isinstance(wave, Settled):
         return WaveState.SUCCEEDED if wave.succeeded else WaveState.FAILED
     if wave.deleted:
@@ -134,22 +134,22 @@ def ended(wave: Resource) -> bool:
 
 
 def unended(waves: Sequence[Resource | Settled]) -> list[Resource]:
-    """Those that have not ended."""
+    """Return the waves that have not ended."""
     return [wave for wave in waves if isinstance(wave, Resource) and not ended(wave)]
 
 
 def begun(wave: Resource) -> bool:
-    """Whether anything was altered for it. Partitions that were at their target by themselves are none."""
+    """Whether anything was altered for a wave: not so where all partitions were at their target before."""
     return any(entry.original != entry.target or entry.log_dirs or entry.problem for entry in wave.record.values())
 
 
 def stall_of(wave: Resource) -> Condition | None:
-    """What keeps a wave from coming nearer to its end."""
+    """Return the condition that says why a wave does not come nearer to its end."""
     return _true(wave, "Stalled") if wave.up_to_date else None
 
 
 def held_of(wave: Resource) -> Condition | None:
-    """The same, or the brake that suspends a wave which is not suspended itself."""
+    """Return the condition that says why a wave is stalled, or suspended by the brake and not by its own spec."""
     ready = next((c for c in wave.status.conditions if c.type == "Ready"), None)
     braked = ready and wave.up_to_date and not wave.spec.suspend and ready.reason == Reason.SUSPENDED
     return stall_of(wave) or (ready if braked else None)
@@ -198,7 +198,7 @@ class MakePlan:
 
 @dataclass(frozen=True, slots=True)
 class CreateWave:
-    """Make a wave; one that is there with the same spec will do."""
+    """Make a wave; a wave that exists with the same spec will do."""
 
     manifest: Manifest
 
@@ -229,7 +229,7 @@ PlanStep = AddFinalizer | RemoveFinalizer | MakePlan | CreateWave | StartWave | 
 
 @dataclass(frozen=True, slots=True)
 class PlanDecision:
-    """What is to be done about a plan, and what its status says meanwhile."""
+    """Steps to take for a plan, and its status meanwhile."""
 
     steps: Sequence[PlanStep]
     status: ReassignmentPlanStatus

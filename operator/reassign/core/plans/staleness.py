@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from itertools import islice
 
 from reassign.api.partition_reassignment import PartitionEntry
-from reassign.core.model.problem import ids
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.text import named_brokers
 
 MAX_DIFFERENCES = 5
 
 
 def differences(wave: Resource, snapshot: Snapshot) -> list[str]:
-    """What differs, in words; of much the first few. Partitions that the wave has begun with are its own affair."""
+    """Say how the cluster differs from what a wave expects, the first few differences.
+
+    Partitions that the wave has begun to move do not count.
+    """
     return [*islice(_differences(wave, snapshot), MAX_DIFFERENCES)]
 
 
@@ -34,11 +37,14 @@ def _differences(wave: Resource, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _moved(tp: TopicPartition, entry: PartitionEntry, snapshot: Snapshot) -> str | None:
-    """What is in flight counts as where it came from: `whenInFlight` says what becomes of it."""
+    """Say where a partition is instead of where its entry expects it.
+
+    A partition in flight counts as where it came from: `whenInFlight` says what becomes of its move.
+    """
     partition, move = snapshot.partition(tp), snapshot.reassignments.get(tp)
     if partition is None:
         return f"{tp} is not there"
     now = move.original if move else partition.replicas
     if entry.expected_replicas is None or set(now) == set(entry.expected_replicas) or now == entry.replicas:
         return None
-    return f"{tp} is on {ids(now)}, not on {ids(entry.expected_replicas)}"
+    return f"{tp} is on {named_brokers(now)}, not on {named_brokers(entry.expected_replicas)}"

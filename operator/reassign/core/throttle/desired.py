@@ -33,7 +33,7 @@ from reassign.errors import Reason
 
 @dataclass(frozen=True, slots=True)
 class InterBrokerMove:
-    """A partition whose replicas are, or are about to be, copied; without a user, no resource holds it any more."""
+    """A partition whose replicas are, or are about to be, copied to other brokers."""
 
     kind: ClassVar = "inter_broker"
     configs: ClassVar = RATES
@@ -41,6 +41,7 @@ class InterBrokerMove:
     sources: frozenset[int]
     adding: frozenset[int]
     user: ThrottleUser | None = None
+    """None: no resource holds the partition any more."""
     rate: int | None = None
 
     @property
@@ -48,7 +49,7 @@ class InterBrokerMove:
         return self.sources | self.adding
 
     def items(self) -> dict[ConfigKey, frozenset[str]]:
-        """What the topic's lists have to have."""
+        """Return what the topic's lists have to contain."""
         resource, number = ConfigResource(ConfigResourceType.TOPIC, self.tp.topic), self.tp.partition
         return {
             ConfigKey(resource, config): frozenset(f"{number}:{broker}" for broker in brokers)
@@ -72,19 +73,22 @@ class LogDirMove:
 
 
 ThrottledMove = InterBrokerMove | LogDirMove
-"""What one rate of its `configs` is wanted for. The rate of its `kind` is a field of `Throttle` and of the record."""
+"""A move that needs one rate for all its `configs`; `Throttle` and the record have a field for each `kind`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WantedConfigs:
-    """The configurations that throttle some partitions: single values, and items of lists; with the rates by
-    kind, and what is copied between the directories of which broker."""
+    """The configurations that throttle some partitions."""
 
     rates: Mapping[str, int | None] = field(default_factory=dict)
+    """The rate of each kind of move."""
     users: tuple[ThrottleUser, ...] = ()
     values: Mapping[ConfigKey, str] = field(default_factory=dict)
+    """Configurations with a single value."""
     items: Mapping[ConfigKey, frozenset[str]] = field(default_factory=dict)
+    """Items of configurations that are lists."""
     log_dir_moves: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
+    """Partitions that are copied between the log directories of each broker."""
 
 
 class Rates(NamedTuple):
@@ -95,7 +99,7 @@ class Rates(NamedTuple):
 
 
 def rates_of(throttle: Throttle | None, rules: ThrottleRules) -> Rates:
-    """What a resource asks for, or its KafkaCluster for it; within the bounds."""
+    """Return the rates that a resource asks for, or its KafkaCluster in its place, within the bounds."""
     own, default = throttle or Throttle(), rules.default
     least, most = rules.minimum or LEAST_RATE, rules.maximum or GREATEST_RATE
 
@@ -106,13 +110,13 @@ def rates_of(throttle: Throttle | None, rules: ThrottleRules) -> Rates:
 
 
 def bounded(resource: Resource, rules: ThrottleRules) -> Resource:
-    """A resource that asks for a rate out of bounds cannot start anything."""
+    """Mark a resource as unsupported where it asks for a rate out of bounds: it cannot start anything."""
     problem = out_of_bounds(resource.spec.throttle, rules, "spec.throttle")
     return replace(resource, unsupported=problem) if problem and not resource.unsupported else resource
 
 
 def out_of_bounds(throttle: Throttle | None, rules: ThrottleRules, field: str) -> Problem | None:
-    """Why a throttle is refused, if it is."""
+    """Return why a throttle is refused, or None."""
     rates, least, most = throttle or Throttle(), rules.minimum, rules.maximum
     for name, asked in (("interBroker", rates.inter_broker), ("logDir", rates.log_dir)):
         if asked and most and bytes_per_second(asked) > bytes_per_second(most):
@@ -133,7 +137,7 @@ def out_of_bounds(throttle: Throttle | None, rules: ThrottleRules, field: str) -
 def desired(
     verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ThrottleRules, recent: Recent
 ) -> list[ThrottledMove]:
-    """What to throttle: partitions in flight first, then those about to start, in their order."""
+    """Return the moves to throttle: partitions in flight first, then partitions about to start, in their order."""
     moves: list[ThrottledMove] = []
     held: set[TopicPartition] = set()
     for verdict in verdicts:
@@ -169,7 +173,7 @@ def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[froze
 
 
 def left_moves(record: RecordedThrottles, held: Set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
-    """Moves in flight that we throttled and no resource holds any more: the throttle stays until they end."""
+    """Return moves in flight that we throttled and no resource holds any more: they stay throttled until they end."""
     ours: dict[TopicPartition, dict[str, set[int]]] = defaultdict(lambda: {config: set() for config in LISTS})
     for topic in record.topics:
         for config in topic.configs:
@@ -188,7 +192,10 @@ def left_moves(record: RecordedThrottles, held: Set[TopicPartition], snapshot: S
 def _left_log_dir_moves(
     record: RecordedThrottles, held: set[TopicPartition], snapshot: Snapshot, recent: Recent
 ) -> list[LogDirMove]:
-    """The same of copies between directories; a broker that has not reported what it copies may copy it still."""
+    """Return copies between log directories that we throttled and no resource holds any more.
+
+    A broker that has not reported its copies may still be making them.
+    """
     left: dict[TopicPartition, set[int]] = defaultdict(set)
     for broker, tps in log_dir_moves_of(record).items():
         directories = snapshot.log_dirs.get(broker)
@@ -203,7 +210,7 @@ def _left_log_dir_moves(
 
 
 def log_dir_moves_of(record: RecordedThrottles | None) -> dict[int, frozenset[TopicPartition]]:
-    """What a record has as copied between directories, by broker."""
+    """Return the partitions that a record says are copied between log directories, by broker."""
     return {
         b.broker: frozenset(TopicPartition(c.topic, number) for c in b.copying for number in c.partitions)
         for b in (record.brokers if record else ())
@@ -211,13 +218,13 @@ def log_dir_moves_of(record: RecordedThrottles | None) -> dict[int, frozenset[To
 
 
 def rate_keys(move: ThrottledMove) -> list[ConfigKey]:
-    """The rates of its kind, on each of its brokers."""
+    """Return the rate configurations of a move on each of its brokers."""
     brokers = (ConfigResource(ConfigResourceType.BROKER, str(broker)) for broker in move.brokers)
     return [ConfigKey(broker, config) for broker in brokers for config in move.configs]
 
 
 def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | None) -> WantedConfigs:
-    """One rate of each kind for all; what no resource holds any more keeps the one that was set last."""
+    """Return one rate of each kind for all moves; moves that no resource holds any more keep the rate set last."""
     moves = list(moves)
     kinds = sorted({kind.kind for kind in get_args(ThrottledMove)})
     rates = {kind: _least(moves, kind, getattr(record, kind) if record else None) for kind in kinds}
@@ -244,6 +251,6 @@ def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | N
 
 
 def _least(moves: Iterable[ThrottledMove], kind: str, last: int | None) -> int | None:
-    """The least rate that is asked for moves of this kind; where none is asked for any more, what was set last."""
+    """Return the least rate that is asked for moves of a kind; where none is asked any more, the rate set last."""
     rates = [move.rate for move in moves if move.kind == kind]
     return min((rate for rate in rates if rate is not None), default=last) if rates else None

@@ -46,14 +46,14 @@ from reassign.core.throttle.drift import drift_problem, longest_wait
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """One recorded configuration: the value, or items, that we set or are about to; what was there before.
-
-    `replacing` is the value that we set before this one, until a read shows this one.
-    """
+    """One recorded configuration."""
 
     value: str
+    """The value, or the items, that we set or are about to set."""
     prior: str | None
+    """What was there before."""
     replacing: str | None = None
+    """The value that we set before `value`, until a read shows `value`."""
 
 
 RecordedConfigs = dict[ConfigKey, Ours]
@@ -61,27 +61,33 @@ RecordedConfigs = dict[ConfigKey, Ours]
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """The record from now on, then what to change, in order; and what another client has changed meanwhile.
-
-    `drifted` is what of that is set again now.
-    """
+    """The changes from what is set to what is wanted."""
 
     record: RecordedThrottles | None
+    """The record from now on: it is written before the changes are made."""
     changes: tuple[Change, ...] = ()
+    """In the order in which they are to be made."""
     drift: Problem | None = None
+    """What another client has changed."""
     drifted: frozenset[ConfigKey] = frozenset()
+    """Configurations that another client has changed and that are set again now."""
 
 
 class ConfigDiff(NamedTuple):
-    """One configuration: its resource in the record (None: forget it), what to change, what drifted."""
+    """The changes to one configuration."""
 
     ours: Ours | None
+    """What the record says from now on; None: nothing."""
     changes: tuple[Change, ...] = ()
     drift: str | None = None
+    """What another client has changed."""
 
 
 def diff(status: RecordedThrottles | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
-    """`observed` is a read of all that is recorded or wanted; what is missing in it is left alone."""
+    """Return the changes from what is recorded and observed to what is wanted.
+
+    `observed` is a read of all that is recorded or wanted; a resource that the read misses is left alone.
+    """
     seen = recent.over(observed)
     record = read_throttles(status)
     after: RecordedConfigs = {}
@@ -176,7 +182,7 @@ def _list(
 
 
 def _restored(key: ConfigKey, ours: Ours, text: str | None, *, settled: bool) -> ConfigDiff:
-    """Nothing of it is wanted any more: byte for byte what was there, or what others have made of it since."""
+    """Restore a list of which nothing is wanted: byte for byte what was there, or what other clients made of it."""
     mine, there = set(items(ours.value)), items(text)
     left = mine.intersection(there)
     subtract = _change(key, Op.SUBTRACT, left)
@@ -207,9 +213,9 @@ def _joined(those: Iterable[str]) -> str:
 def fit(
     status: RecordedThrottles | None, moves: Sequence[ThrottledMove], observed: Observed, recent: RecentChanges
 ) -> tuple[Diff, Sequence[ThrottledMove]]:
-    """A plan for as many moves as its record has room for, and the moves that it is for.
+    """Return the changes for as many moves as the record has room for, and these moves.
 
-    Those already recorded stay in any case; of the others the last ones are left out.
+    Moves already recorded stay in any case; of the others the last ones are left out.
     """
     record = read_throttles(status)
     recorded = {key: frozenset(items(ours.value)) for key, ours in record.items()}
@@ -246,7 +252,7 @@ def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
 
 
 def read_throttles(status: RecordedThrottles | None) -> RecordedConfigs:
-    """The record as it stands in a status."""
+    """Return the configurations in a record."""
     if status is None:
         return {}
     return {
@@ -260,7 +266,7 @@ def read_throttles(status: RecordedThrottles | None) -> RecordedConfigs:
 
 
 def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> RecordedThrottles | None:
-    """The record in the shape of the status, ordered, so that equal records are equal bytes; None for an empty one."""
+    """Return the record of configurations, ordered, so that equal records are equal bytes; None for an empty one."""
     if not record:
         return None
     resources: dict[ConfigResource, list[ThrottleConfig]] = defaultdict(list)

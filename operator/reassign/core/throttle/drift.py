@@ -16,13 +16,13 @@ from reassign.text import listed
 
 
 def longest_wait(text: str | None, rate: str | None) -> float:
-    """How long a value may stay instead of our rate."""
+    """Return for how many seconds a value may stay instead of our rate."""
     stricter = text is not None and rate is not None and text.isdigit() and int(text) < int(rate)
     return LONGEST_STRICTER_SECONDS if stricter else LONGEST_LOOSER_SECONDS
 
 
 def drift_problem(drifts: Sequence[str]) -> Problem | None:
-    """What another client has changed since the last reconciliation."""
+    """Say what another client has changed since the last reconciliation."""
     if not drifts:
         return None
     return Problem(
@@ -33,7 +33,7 @@ def drift_problem(drifts: Sequence[str]) -> Problem | None:
 
 
 def repeated_drift(recent: RecentChanges) -> Problem | None:
-    """What another client changes again and again."""
+    """Say what another client changes again and again."""
     if not recent.repeated:
         return None
     those = listed((f"{key} ({drift.times} times)" for key, drift in recent.repeated), most=3, separator="; ")

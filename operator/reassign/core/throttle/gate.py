@@ -21,35 +21,36 @@ from reassign.errors import Reason
 
 
 class Unthrottled(NamedTuple):
-    """A move that is not throttled as it has to be, why, and whether that lasts for more than a moment.
-
-    Without a problem its configurations are still to be read.
-    """
+    """A move that is not throttled as it has to be."""
 
     move: ThrottledMove
     problem: Problem | None
+    """Why; None: its configurations are still to be read."""
     lasts: bool
+    """Whether the move waits for more than a moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottleState:
-    """How far the throttles are set.
-
-    `moves` are all that have to be throttled, `kept` those that the record has room for, and `aim` what these need.
-    `seen` are the configurations, `live` the brokers that can have any, `problems` what could not be read or changed.
-    `recent` knows what other clients change again and again.
-    """
+    """How far the throttles are set."""
 
     moves: Sequence[ThrottledMove]
+    """All moves that have to be throttled."""
     kept: Sequence[ThrottledMove]
+    """The moves that the record has room for."""
     aim: WantedConfigs
+    """What the kept moves need."""
     seen: Observed
     live: frozenset[int]
+    """The brokers whose configurations can be changed now."""
     problems: Mapping[ConfigResource, Problem]
+    """Why a resource's configurations could not be read or changed."""
     recent: RecentChanges
+    """Knows what other clients change again and again."""
 
     @property
     def unthrottled(self) -> list[Unthrottled]:
+        """Moves that are not throttled as they have to be."""
         kept = set(self.kept)
         missing = missing_configs(self.moves, self.aim, self.live, self.seen)
         problems = [
@@ -70,7 +71,7 @@ class ThrottleState:
         return Problem(Reason.THROTTLE_NOT_SET, f"it does not begin before it is throttled: {key} is still to be set")
 
     def _unsteady(self, move: ThrottledMove) -> Problem | None:
-        """A throttle that another client has just lifted would protect a new move no better."""
+        """Return why a move waits although its throttle is set: another client lifts it again and again."""
         if not self.recent.drifts:
             return None
         key = next((k for k in sorted(configs_of(move, self.aim)) if self.recent.unsteady(k)), None)

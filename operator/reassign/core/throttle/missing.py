@@ -12,7 +12,7 @@ from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, rate_ke
 def missing_configs(
     moves: Iterable[ThrottledMove], aim: WantedConfigs, live: frozenset[int], seen: Observed
 ) -> Iterator[ConfigKey | None]:
-    """For each move the first configuration of the aim that it needs and does not have, or None.
+    """Yield for each move the first configuration of the aim that the move needs and does not have, or None.
 
     Brokers that are down need none.
     """
@@ -24,7 +24,7 @@ def missing_configs(
 
     @cache
     def listed(key: ConfigKey) -> frozenset[str] | None:
-        """Those that a list has; None for all."""
+        """Return the items of a list; None for all."""
         there = items(text(key))
         return None if there == ALL else frozenset(there)
 
@@ -43,5 +43,5 @@ def missing_configs(
 
 
 def configs_of(move: ThrottledMove, aim: WantedConfigs) -> set[ConfigKey]:
-    """The configurations that throttle a move."""
+    """Return the configurations that throttle a move."""
     return move.items().keys() | (wanted_configs([move], None).values.keys() & aim.values.keys())

@@ -50,39 +50,43 @@ class ConfigRead:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleMemory:
-    """What this process knows of the throttles of a cluster.
-
-    `problems` are what the last changes were refused for. `compared` is whether what is set has been compared with
-    the record once.
-    """
+    """What this process remembers of the throttles of a cluster."""
 
     recent: RecentChanges
     problems: Mapping[ConfigResource, Problem] = field(default_factory=dict)
+    """Why the last changes were refused."""
     compared: bool = False
+    """Whether what is set has been compared with the record once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottleDecision:
-    """The record from now on, then the changes to make, in order.
-
-    `record` and `changes` are to be left as they are where `untouched`. `reads` are the configurations to read at the
-    next observation. `warnings` are for events, `drift` is what another client has changed meanwhile, `drifted` the
-    configurations.
-    """
+    """What to record of the throttles of a cluster, what to change, and what to read next."""
 
     record: RecordedThrottles | None = None
+    """The record from now on: it is written before the changes are made."""
     changes: tuple[Change, ...] = ()
+    """In the order in which they are to be made."""
     reads: frozenset[ConfigResource] = frozenset()
+    """Whose configurations to read at the next observation."""
     awaited: bool = False
     """Whether a move waits for the next read."""
     untouched: bool = False
+    """Whether record and throttles are to be left as they are."""
     warnings: tuple[Problem, ...] = ()
+    """Warnings for events."""
     drift: Problem | None = None
+    """What another client has changed."""
     drifted: frozenset[ConfigKey] = frozenset()
+    """Configurations that another client has changed and that are set again now."""
     moves: Sequence[ThrottledMove] = ()
+    """All moves that have to be throttled."""
     kept: Sequence[ThrottledMove] = ()
+    """The moves that the record has room for."""
     aim: WantedConfigs = field(default_factory=WantedConfigs)
+    """What the kept moves need."""
     live: frozenset[int] = frozenset()
+    """The brokers whose configurations can be changed now."""
 
 
 class Extent(Enum):
@@ -149,7 +153,7 @@ def _extent(snapshot: Snapshot, recent: Recent, rules: ThrottleRules) -> Extent:
 def _held_by_others(
     verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, rules: ThrottleRules
 ) -> Sequence[Verdict]:
-    """Hold back all that is throttled while another KafkaCluster or installation throttles the same brokers."""
+    """Hold back all throttled moves while another KafkaCluster or installation throttles these brokers."""
     waits = rules.older or rules.younger or rules.claimed
     if waits is None:
         return verdicts
@@ -209,9 +213,9 @@ def _unrecorded(
 
 
 def _sent(diff: Diff, before: RecordedThrottles | None, recent: Recent) -> RecordedThrottles | None:
-    """The record with the broker that changes of topics go to, and the time; both stay until there are others.
+    """Add the broker that the changes of topics go to, and the time; without changes both stay as they were.
 
-    Where an earlier change may be in doubt at another broker, it says none: then only time ends the doubt.
+    Where another broker may still apply an earlier change, no broker is named: then only time ends the doubt.
     """
     if diff.record is None:
         return None
@@ -225,7 +229,7 @@ def _sent(diff: Diff, before: RecordedThrottles | None, recent: Recent) -> Recor
 
 
 def _as_refused(verdict: Verdict, unread: Set[TopicPartition], recent: Recent) -> Verdict:
-    """What was refused before stays Blocked, for that reason, while its configurations are read once more."""
+    """Keep what was refused before as Blocked, for that reason, while its configurations are read once more."""
     waits = (tp for tp in unread if tp in verdict.rows and verdict.rows[tp].waits)
     refused = {tp: recent.refused.get((tp, verdict.resource.wanted[tp])) for tp in waits}
     return verdict.with_rows({tp: waiting(BLOCKED, refusal.problem) for tp, refusal in refused.items() if refusal})
@@ -240,7 +244,7 @@ def gate_throttles(
     outcomes: Mapping[Change, Outcome],
     at: float,
 ) -> tuple[list[Verdict], ThrottleMemory]:
-    """Without the steps whose throttle could not be set; the changes ended at this moment."""
+    """Take out the steps whose throttle could not be set; `at` is when the changes ended."""
     failed = {c.key.resource: o.problem for c, o in outcomes.items() if o.result is not Result.APPLIED}
     memory = replace(
         memory,
@@ -256,7 +260,7 @@ def gate_throttles(
 def readable(
     record: RecordedThrottles | None, reads: Iterable[ConfigResource], brokers: Mapping[int, Broker]
 ) -> set[ConfigResource]:
-    """What is recorded, or was asked for by a decision, and can be read."""
+    """Return what is recorded, or was asked for by a decision, and can be read."""
     live = frozenset(b.id for b in brokers.values() if not b.fenced)
     recorded = (key.resource for key in read_throttles(record))
     return {resource for resource in (*recorded, *reads) if _can_be_set(resource, live)}
@@ -268,7 +272,7 @@ def left_to_restore(record: RecordedThrottles | None, brokers: Mapping[int, Brok
 
 
 def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Collection[TopicPartition]:
-    """The moves in flight that a record has throttles for, with and without a resource."""
+    """Return the moves in flight that a record has throttles for, with and without a resource."""
     if record is None:
         return ()
     between_brokers = {move.tp for move in left_moves(record, frozenset(), snapshot)}
@@ -286,7 +290,7 @@ def _can_be_set(resource: ConfigResource, live: frozenset[int]) -> bool:
 def _with_problem(
     record: RecordedThrottles | None, problems: Mapping[ConfigResource, Problem]
 ) -> RecordedThrottles | None:
-    """The record says the first thing that could not be read or changed."""
+    """Add to a record the first problem of reading or changing."""
     if record is None:
         return None
     first = problems[min(problems)] if problems else None
@@ -297,8 +301,10 @@ def _with_problem(
 def _with_overwritten(
     before: RecordedThrottles | None, after: RecordedThrottles | None, observed: Observed
 ) -> RecordedThrottles | None:
-    """The record with the rates that another installation has set over ours: when it is done it sets ours again, since
-    that is what it found."""
+    """Keep in the record the rates that another installation has set over ours.
+
+    When that installation is done it sets our rates again, since it found them.
+    """
     old, new = read_throttles(before), read_throttles(after)
     for key, ours in old.items():
         there = (observed.get(key.resource) or {}).get(key.config)

@@ -23,7 +23,10 @@ def unrecorded(
     status: RecordedThrottles | None,
     seen: Observed,
 ) -> Problem | None:
-    """What a process that has just started says of items that its moves in flight need, and that it did not record."""
+    """Say which items of lists moves in flight need and have, and no record names.
+
+    A process asks once, when it has started.
+    """
     record = read_throttles(status)
     unknown: dict[ConfigKey, frozenset[str]] = {}
     for move in moves:

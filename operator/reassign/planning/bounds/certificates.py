@@ -39,10 +39,12 @@ NEAR = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The `bytes` of replicas that are added somewhere, and how many these are."""
+    """The cost of a plan."""
 
     bytes: int
+    """Of all replicas that are added somewhere."""
     moves: int
+    """Replicas that are added somewhere."""
 
 
 def certify(

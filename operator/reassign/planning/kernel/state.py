@@ -88,7 +88,7 @@ def allows(s: KernelState, p: int, slot: int, to: int) -> bool:
 
 @inner
 def fits(s: KernelState, p: int, slot: int, to: int) -> bool:
-    """The same as `allows`, not inlined, for callers that ask less often."""
+    """Return what `allows` returns; not inlined, for callers that ask less often."""
     return allows(s, p, slot, to)
 
 

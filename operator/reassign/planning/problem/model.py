@@ -25,26 +25,19 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """The log directories (KIP-112) of all brokers, sorted by broker and path.
-
-    `total` and `usable` are bytes of the directory's volume. They are UNKNOWN where the broker does not report them.
-    """
+    """The log directories (KIP-112) of all brokers, sorted by broker and path."""
 
     broker: Ints  # (D,) index of the broker
     path: tuple[str, ...]  # (D,)
-    total: Bytes  # (D,)
-    usable: Bytes  # (D,)
+    total: Bytes  # (D,) bytes of the directory's volume; UNKNOWN where the broker does not report them
+    usable: Bytes  # (D,) bytes that are free on the volume, or UNKNOWN
     cordoned: Bools  # (D,) takes no new replicas (KIP-1066)
     online: Bools  # (D,)
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A whole cluster at one moment, sorted by topic name and partition.
-
-    `replicas` are in their order; the first is the preferred leader. Of a partition in flight they are the target's.
-    `sizes` are the bytes of one replica: the leader's, or the greatest known one where the leader's is not known.
-    """
+    """A whole cluster at one moment, sorted by topic name and partition."""
 
     id: str
     brokers: Ints  # (B,) ids, ascending
@@ -55,25 +48,29 @@ class Cluster:
     topic: Ints  # (P,) index into topics
     partition: Ints  # (P,) number in its topic
     replicas: Ints  # (P, R)
+    """In their order, the preferred leader first; of a partition in flight the target's."""
     sizes: Bytes  # (P,)
+    """Bytes of one replica: the leader's, or the greatest known one where the leader's is not known."""
     in_flight: Bools  # (P,) being reassigned now: is planned around, never moved
     directory: Ints = field(default_factory=lambda: np.empty((0, 0), np.int32))  # (P, R) index into directories
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementGoal:
-    """What is wanted of a cluster. It has broker ids, not indices; None stands for all of them.
+    """What is wanted of a cluster. It has broker ids, not indices.
 
-    Patterns are shell-like (`*`, `?`, `[seq]`). A topic is planned when one of `include` and none of `exclude` matches.
-    Without `exclude`, internal topics only leave drained brokers. Without `balance` only what has to move moves.
+    A topic is planned when one of `include` and none of `exclude` matches: shell-like patterns (`*`, `?`, `[seq]`).
     """
 
     include: tuple[str, ...] = ("*",)
     exclude: tuple[str, ...] | None = None
+    """None: internal topics, which only leave drained brokers."""
     drain: frozenset[int] = frozenset()
     brokers: frozenset[int] | None = None
+    """Brokers that may have replicas; None: all."""
     replication_factor: int | None = None
     balance: frozenset[By] = frozenset()
+    """Empty: only replicas that have to move are moved."""
     tolerance: float = 0.10
     awareness: Awareness = Awareness.TREE
     min_free: float = 0.10  # share of each volume that stays free
@@ -92,16 +89,15 @@ class UnmetGoal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How evenly one resource lies before and after, in shares of each broker's target: 1 is exactly on target.
-
-    `reachable` is a lower bound of the greatest share that any assignment has; `band` is what was asked for.
-    """
+    """How evenly one resource lies before and after, in shares of each broker's target: 1 is exactly on target."""
 
     by: By
     before: tuple[float, float]  # least, greatest
     after: tuple[float, float]
     reachable: float
+    """A lower bound of the greatest share that any assignment has."""
     band: tuple[float, float]
+    """The shares that were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +119,11 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where the replicas go. `target` (P, R') is in the order of the cluster's partitions.
+    """Where the replicas go, and in which waves, in the order of the cluster's partitions."""
 
-    `wave` (P,) counts from 0; -1 stays as it is. `target_directory` (P, R') is an index into the cluster's directories
-    where one has to be named, else UNKNOWN.
-    """
-
-    target: Ints
-    target_directory: Ints
-    wave: Ints
+    target: Ints  # (P, R')
+    target_directory: Ints  # (P, R')
+    """Index into the cluster's directories where one has to be named, else UNKNOWN."""
+    wave: Ints  # (P,)
+    """Counted from 0; -1: the partition stays as it is."""
     certificate: Certificate

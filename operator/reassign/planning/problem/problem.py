@@ -24,7 +24,7 @@ from reassign.planning.problem.shares import DISK
 from reassign.planning.problem.targets import Placement, targets_of
 from reassign.planning.problem.tree import Tree, grow
 from reassign.planning.problem.volume import MOST_VOLUME_BYTES
-from reassign.text import counted, listed
+from reassign.text import counted, listed, named_brokers
 
 RESOURCES = tuple(COUNTED)
 """The rows of `Problem.target`, `low` and `high`."""
@@ -168,7 +168,7 @@ def _allowed(cluster: Cluster, goal: PlacementGoal) -> tuple[Bools, Bools]:
     missing = sorted(named - set(cluster.brokers.tolist()))
     if missing:
         raise PlanningError(
-            Reason.INVALID_GOAL, f"the cluster has no broker {listed(missing)}: name brokers that it has"
+            Reason.INVALID_GOAL, f"{named_brokers(missing, 'is')} not in the cluster: name brokers that are"
         )
     drained = np.isin(cluster.brokers, sorted(goal.drain))
     chosen = np.ones(len(drained), bool) if goal.brokers is None else np.isin(cluster.brokers, sorted(goal.brokers))
@@ -181,8 +181,7 @@ def _allowed(cluster: Cluster, goal: PlacementGoal) -> tuple[Bools, Bools]:
         raise PlanningError(
             Reason.NOT_ENOUGH_BROKERS,
             "none of the brokers that the goal leaves is alive "
-            f"({listed(cluster.brokers[chosen & ~drained].tolist())}): "
-            "bring one back, or allow others",
+            f"({listed(cluster.brokers[chosen & ~drained].tolist())}): bring one back, or allow others",
         )
     return allowed, ~chosen | drained
 

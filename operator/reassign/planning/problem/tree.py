@@ -18,17 +18,15 @@ from reassign.planning.problem.model import Bools, Ints
 class Tree:
     """N nodes: the root is 0, then level by level; the last B are the brokers. D is the depth without the root.
 
-    `level`, `extra`, `least` and `most` are tables by number of replicas, 0 to R. `extra` is what remains of n replicas
-    when each child has min(cap, level). `least` and `most` are the replicas of a partition with that factor below a
-    node in any legal placement.
+    `level`, `extra`, `least` and `most` are tables by number of replicas, 0 to R.
     """
 
     path: Ints  # (B, D) the nodes from below the root down to the broker itself
     parent: Ints  # (N,) of the root: 0
     cap: Ints  # (N,) brokers below that may hold replicas
     level: Ints  # (N, R + 1)
-    extra: Ints  # (N, R + 1)
-    least: Ints  # (N, R + 1)
+    extra: Ints  # (N, R + 1) what remains of n replicas when each child has min(cap, level)
+    least: Ints  # (N, R + 1) replicas of a partition with that factor below a node in any legal placement
     most: Ints  # (N, R + 1)
 
     @property

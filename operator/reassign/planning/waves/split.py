@@ -21,16 +21,16 @@ CLASSES = 64
 
 
 class Waves(NamedTuple):
-    """The waves of a plan: `wave` (P,) from 0; UNKNOWN stays as it is.
+    """The waves of a plan."""
 
-    There are `number` of them; `bound` is the least that any split within the caps needs. `alone` are the partitions
-    that copy more than a wave may: one wave each, the first ones.
-    """
-
-    wave: Ints
+    wave: Ints  # (P,)
+    """Counted from 0; UNKNOWN: the partition stays as it is."""
     number: int
+    """How many waves there are."""
     bound: int
+    """The least number of waves that any split within the caps needs."""
     alone: Ints
+    """Partitions that copy more than a wave may: one wave each, the first ones."""
 
 
 class Makespan(NamedTuple):
