@@ -189,7 +189,7 @@ def _waits_again(row: Row, state: PartitionState, problem: Problem | None = None
 
 
 def _instructed(step: AlterLogDirs, outcome: Outcome) -> tuple[Fact, ...]:
-    """It is sent again until it shows, after a refusal each time later."""
+    """Remember what a broker was told: it is told again until the copy shows, after a refusal each time later."""
     told = Instructed(step, outcome.result is not Result.UNKNOWN)
     if outcome.result is not Result.REFUSED:
         return (told,)

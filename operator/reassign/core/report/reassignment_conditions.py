@@ -27,7 +27,7 @@ WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
 
 
-class Held(NamedTuple):
+class Obstacle(NamedTuple):
     """What keeps a resource, or a part of it, from its end, and whether a user has to act."""
 
     problem: Problem
@@ -45,17 +45,15 @@ def states_of(
     because = f"{done}; {first_at}: {first.message}" if first else done
     if resource.deleted:
         named = (Problem(p.reason, f"{tp}: {p.message}") for tp, p in sorted(_problems(verdict).items()))
-        held = next(named, None)
+        problem = next(named, None)
         message = f"partitions going back to their original replicas: {counts[PartitionState.CANCELLING]}"
-        return in_progress(CANCELLING, message, _held(verdict, held))
+        return in_progress(CANCELLING, message, _obstacle(verdict, problem))
     whole = resource.unsupported or _problem(lines, (PartitionState.PENDING,), HOLDS)
     if counts[PartitionState.IN_FLIGHT] or counts[PartitionState.CANCELLING] or _goes_on(verdict):
-        problems, cancelling = (
-            _problems(verdict),
-            (line.tp for line in lines if line.state is PartitionState.CANCELLING),
-        )
-        held = next((problems[tp] for tp in cancelling if tp in problems), None)
-        return in_progress(IN_FLIGHT, because, _held(verdict, held, whole), said=first)
+        problems = _problems(verdict)
+        cancelling = (line.tp for line in lines if line.state is PartitionState.CANCELLING)
+        problem = next((problems[tp] for tp in cancelling if tp in problems), None)
+        return in_progress(IN_FLIGHT, because, _obstacle(verdict, problem, whole), said=first)
     if whole:
         return unsettled(whole.reason, whole.message)
     if counts[PartitionState.PENDING] or counts[PartitionState.BLOCKED]:
@@ -87,18 +85,20 @@ def unseen(resource: Resource, problem: Problem) -> list[ConditionState]:
     """Return the conditions of a resource whose cluster cannot be seen."""
     if resource.deleted:
         message = f"the cancel waits: {problem.message}. deletionPolicy: Orphan releases the resource as it is"
-        held = Problem(problem.reason, message)
-        return in_progress(CANCELLING, message, Held(held, problem.reason in NEEDS_USER), said=held)
+        waits = Problem(problem.reason, message)
+        return in_progress(CANCELLING, message, Obstacle(waits, problem.reason in NEEDS_USER), said=waits)
     if problem.reason in PASSES and resource.spec.suspend and not active(resource.record):
         return unsettled(Reason.SUSPENDED, f"spec.suspend is true; {problem.message}")
     return unsettled(problem.reason, problem.message)
 
 
-def in_progress(reason: str, message: str, held: Held | None, said: Problem | None = None) -> list[ConditionState]:
-    """Return the conditions while something is in flight; `held` keeps it, or a part of it, from its end."""
-    if held is None:
+def in_progress(
+    reason: str, message: str, obstacle: Obstacle | None, said: Problem | None = None
+) -> list[ConditionState]:
+    """Return the conditions while something is in flight; `said` is the problem that the message has already."""
+    if obstacle is None:
         return [*_not_yet(reason, message), ConditionState("Reconciling", True, reason, message)]
-    problem = held.problem
+    problem = obstacle.problem
     if problem != said:
         message = f"{message}; {problem.message}"
     states = [
@@ -106,7 +106,7 @@ def in_progress(reason: str, message: str, held: Held | None, said: Problem | No
         ConditionState("Succeeded", False, reason, message),
         ConditionState("Reconciling", True, reason, message),
     ]
-    return [*states, ConditionState("Stalled", True, problem.reason, problem.message)] if held.stalled else states
+    return [*states, ConditionState("Stalled", True, problem.reason, problem.message)] if obstacle.stalled else states
 
 
 def _not_yet(reason: str, message: str) -> list[ConditionState]:
@@ -134,15 +134,15 @@ def _wait(resource: Resource, lines: Sequence[Line]) -> Problem | None:
     return _problem(lines, (PartitionState.BLOCKED,), PASSES) or _problem(lines, WAITING)
 
 
-def _held(verdict: Verdict, problem: Problem | None, whole: Problem | None = None) -> Held | None:
+def _obstacle(verdict: Verdict, problem: Problem | None, whole: Problem | None = None) -> Obstacle | None:
     """Return what keeps moves in flight from their end, or more moves from starting, and whether it is Stalled."""
     if problem and problem.reason in NEEDS_USER:
-        return Held(problem, True)
+        return Obstacle(problem, True)
     if overdue := _overdue(verdict):
-        return Held(overdue, True)
+        return Obstacle(overdue, True)
     if problem:
-        return Held(problem, False)
-    return Held(whole, True) if whole else None
+        return Obstacle(problem, False)
+    return Obstacle(whole, True) if whole else None
 
 
 def _problems(verdict: Verdict) -> dict[TopicPartition, Problem]:
