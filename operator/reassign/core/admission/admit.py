@@ -32,7 +32,7 @@ from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.memory import Recent
 from reassign.core.model.permission import name_of
 from reassign.core.model.problem import Name
-from reassign.core.model.record import Entry, Record, active, failed
+from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
 from reassign.core.model.row import BLOCKED, PENDING, Kind, Row, waiting
@@ -40,6 +40,7 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import HOLDING, State
 from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged, Step
 from reassign.core.model.verdict import Verdict
+from reassign.errors import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +152,12 @@ def _held_back(i: Input, violation: Violation) -> Row:
     if not fails(i, violation):
         return waits(i, violation)
     if existence(i):
-        return Row(failed(i.wanted, violation.problem.reason))
-    return Row(failed(i.wanted, violation.problem.reason, i.topic.id, i.current))
+        return _failed(i, violation.problem.reason, topic_id="", original=())
+    return _failed(i, violation.problem.reason, i.topic.id, i.current)
+
+
+def _failed(i: Input, reason: Reason, topic_id: str, original: tuple[int, ...]) -> Row:
+    return Row(Entry(topic_id, original, i.target, State.FAILED, recorded(reason), i.wanted.named))
 
 
 def _begin(i: Input) -> Row:

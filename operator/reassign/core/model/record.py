@@ -13,7 +13,6 @@ from datetime import datetime
 from reassign.api.limits import MAX_PART_PARTITIONS
 from reassign.api.partition_reassignment import (
     ANY_LOG_DIR,
-    PartitionEntry,
     RecordPartition,
     RecordState,
     RecordTopic,
@@ -98,11 +97,6 @@ RECORDED_PROBLEMS = {
 def recorded(reason: Reason) -> Problem:
     """Return a problem that a record keeps."""
     return Problem(reason, RECORDED_PROBLEMS[reason])
-
-
-def failed(asked: PartitionEntry, reason: Reason, topic_id: str = "", original: tuple[int, ...] = ()) -> Entry:
-    """Return the entry of a partition that is not moved any more; Kafka was asked for nothing."""
-    return Entry(topic_id, original, asked.replicas, State.FAILED, recorded(reason), asked.named)
 
 
 def _known_problem(reason: str | None) -> Problem | None:
