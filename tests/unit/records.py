@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reassign.api.common import FINALIZER
-from tests.unit.world import OURS, THEIRS, Object, World
+from tests.unit.world import THEIRS, Object, World
 
 
 def parts(world: World, name: str = "move") -> list[Object]:
@@ -29,17 +29,3 @@ def in_flight_before(**more: Any) -> Object:
     entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [5, 2, 3], "state": "InFlight"}
     topic = {"topic": THEIRS.topic, "topicId": f"id-{THEIRS.topic}", "partitions": [entry]}
     return {"observedGeneration": 1, "record": [topic], **more}
-
-
-def as_before(world: World) -> None:
-    """The objects as the version before left them: records in statuses, no ReassignmentRecords."""
-    for name in ("move", "main"):
-        for part in parts(world, name):
-            del world.kube.objects[part["metadata"]["uid"]]
-    entry = {"partition": 0, "originalReplicas": [1, 2, 3], "targetReplicas": [4, 2, 3], "state": "InFlight"}
-    topic = {"topic": OURS.topic, "topicId": f"id-{OURS.topic}", "partitions": [entry]}
-    world.kube.objects["uid-move"]["status"]["record"] = [topic]
-    rate = {"name": "follower.replication.throttled.rate", "value": "1048576"}
-    throttle = {"interBroker": 1048576, "brokers": [{"broker": 9, "configs": [rate]}]}
-    world.kube.objects["uid-main"]["status"]["throttle"] = throttle
-    world.restart()
