@@ -16,8 +16,8 @@ BOX_WIDTH, BOX_HEIGHT, STUB = 112, 40, 26
 
 CENTRES: dict[str, tuple[int, int]] = {
     "Superseding": (116, 44),
-    "Failed": (516, 44),
-    "Settling": (716, 44),
+    "Settling": (516, 44),
+    "Failed": (716, 44),
     "Submitting": (116, 150),
     "InFlight": (316, 150),
     "Completed": (716, 150),
@@ -30,8 +30,8 @@ CENTRES: dict[str, tuple[int, int]] = {
 LEFT, RIGHT, UP, DOWN = (-1, 0), (1, 0), (0, -1), (0, 1)
 ENTRANCES: dict[str, tuple[int, int, tuple[int, int]]] = {
     "Superseding": (60, 36, LEFT),
-    "Failed": (460, 36, LEFT),
-    "Settling": (772, 36, RIGHT),
+    "Settling": (460, 36, LEFT),
+    "Failed": (772, 36, RIGHT),
     "Submitting": (60, 142, LEFT),
     "InFlight": (296, 130, UP),
     "Completed": (772, 142, RIGHT),
@@ -41,8 +41,8 @@ ENTRANCES: dict[str, tuple[int, int, tuple[int, int]]] = {
 
 EXITS: dict[str, tuple[int, int, tuple[int, int]]] = {
     "Superseding": (60, 52, LEFT),
-    "Failed": (460, 52, LEFT),
-    "Settling": (772, 52, RIGHT),
+    "Settling": (460, 52, LEFT),
+    "Failed": (772, 52, RIGHT),
     "Submitting": (60, 158, LEFT),
     "InFlight": (336, 130, UP),
     "Completed": (772, 158, RIGHT),
@@ -59,7 +59,7 @@ ROUTES: dict[Pair, str] = {
     ("Submitting", "Restoring"): "M108 170V356Q108 368 120 368H484Q496 368 496 356V340",
     ("Submitting", "Cancelled"): "M76 170V424Q76 436 88 436H728Q740 436 740 424V340",
     ("InFlight", "Completed"): "M372 156H660",
-    ("InFlight", "Settling"): "M372 138L660 56",
+    ("InFlight", "Settling"): "M352 130L484 64",
     ("InFlight", "Cancelling"): "M316 170V300",
     ("InFlight", "Restoring"): "M334 170L500 300",
     ("InFlight", "Cancelled"): "M352 170L682 300",
@@ -69,8 +69,8 @@ ROUTES: dict[Pair, str] = {
     ("Restoring", "Cancelling"): "M460 328H372",
     ("Restoring", "Cancelled"): "M572 320H660",
     ("Cancelled", "Completed"): "M730 300V170",
-    ("Failed", "Completed"): "M572 44C640 44 684 76 684 130",
-    ("Settling", "Completed"): "M730 64V130",
+    ("Settling", "Completed"): "M572 44C640 44 684 76 684 130",
+    ("Failed", "Completed"): "M730 64V130",
 }
 """The way of each arrow between two boxes."""
 
