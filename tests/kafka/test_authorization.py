@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 from localplatform.brokers import USER, Brokers, running
 from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
-from reassign.core.model.row import Kind
+from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Elect, Result
 from reassign.errors import ClusterError, Reason
@@ -203,7 +203,7 @@ def test_throttles_without_the_right_to_them_are_refused_by_name(mover: Kafka, s
         operator.tick(mover.observe(tp.topic), [verdict])
         left = operator.after(verdict)
         assert left.steps == ()
-        problem = left.rows[tp].said(Kind.PROBLEM)
+        problem = left.rows[tp].said(SayingKind.PROBLEM)
         assert problem is not None
         return problem.reason is Reason.NOT_AUTHORIZED and "ALTER_CONFIGS" in problem.message
 

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from reassign.api.kafka_cluster import Limits
 from reassign.core.model.cluster_rules import ClusterRules
-from reassign.core.model.row import Kind
+from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Result
 from reassign.core.throttle.stage import ConfigRead
@@ -31,7 +31,7 @@ def blocked(kafka: Kafka, tp: TopicPartition, replicas: Sequence[int], *log_dirs
     snapshot, memory = observe(kafka, tp, *replicas), Memory.begin(0.0)
     recent = memory.recent.observe(100.0, 100.0, snapshot.reassignments.keys(), snapshot.log_dirs)
     [verdict] = decide([asked], snapshot, ConfigRead(), replace(memory, recent=recent), rules, START).verdicts
-    problem = verdict.rows[tp].said(Kind.PROBLEM)
+    problem = verdict.rows[tp].said(SayingKind.PROBLEM)
     assert (problem is None) == bool(verdict.steps)
     return str(problem.reason) if problem else ""
 

@@ -16,7 +16,7 @@ from localplatform.processes import TIMEOUT
 from reassign.api.kafka_cluster import Limits
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.record import Entry
-from reassign.core.model.row import Kind, Row
+from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
 from reassign.core.throttle.stage import ConfigRead
@@ -70,7 +70,7 @@ def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafk
         return decision.verdicts[0].rows[tp]
 
     def below_the_produce_rate() -> bool:
-        overdue = reconcile().said(Kind.OVERDUE)
+        overdue = reconcile().said(SayingKind.OVERDUE)
         return overdue is not None and overdue.reason is Reason.THROTTLE_BELOW_PRODUCE_RATE
 
     operator = Operator(kafka.client)

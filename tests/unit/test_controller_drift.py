@@ -9,7 +9,7 @@ import pytest
 from reassign.api.throttle_configs import FOLLOWER_REPLICAS
 from reassign.core.model.configs import ConfigKey
 from reassign.core.model.recent_changes import REPEATED
-from reassign.core.model.row import Kind
+from reassign.core.model.row import SayingKind
 from reassign.errors import Reason
 from tests.unit.configs import topic
 from tests.unit.throttled_brokers import MOVING, NEW, OLD, P0, P1, Client, snapshot
@@ -48,7 +48,7 @@ def test_a_move_begins_only_when_its_throttle_has_stood_for_a_while(operator: Op
     assert client.store[topic()][FOLLOWER_REPLICAS] == "0:2,1:2"
     after = operator.after(begins)
     assert after.steps == ()
-    problem = after.rows[P1].said(Kind.PROBLEM)
+    problem = after.rows[P1].said(SayingKind.PROBLEM)
     assert problem
     assert problem.reason is Reason.THROTTLE_NOT_SET
     assert f"another client changes {KEY}, which has to stand for 5 s first" in problem.message

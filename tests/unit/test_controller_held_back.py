@@ -13,7 +13,7 @@ from reassign.core.brake import undo_foreign
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.resource import Resource
-from reassign.core.model.row import Kind
+from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import Broker
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
 from reassign.core.model.verdict import Verdict
@@ -53,7 +53,7 @@ def test_no_log_dir_is_requested_while_its_move_is_held_back(operator: Operator)
     left = operator.after(verdict)
     assert left.steps == (Alter(P1, (1, 0)),)
     assert left.must_record
-    problem = left.rows[P0].said(Kind.PROBLEM)
+    problem = left.rows[P0].said(SayingKind.PROBLEM)
     assert problem is not None
     assert problem.reason is Reason.NOT_AUTHORIZED
 
@@ -94,8 +94,8 @@ def test_a_foreign_move_is_not_cancelled_for_one_without_a_throttle(
     assert verdict.steps == (Cancel(P0, (1, 3)),)
     operator.tick(kafka.snapshot(), [verdict])
     left = operator.after(verdict)
-    assert (left.steps, left.record, left.rows[P0].said(Kind.NOTE)) == ((), {}, None)
-    problem = left.rows[P0].said(Kind.PROBLEM)
+    assert (left.steps, left.record, left.rows[P0].said(SayingKind.NOTE)) == ((), {}, None)
+    problem = left.rows[P0].said(SayingKind.PROBLEM)
     assert problem is not None
     assert problem.reason is Reason.NOT_AUTHORIZED
 
@@ -108,7 +108,7 @@ def test_a_foreign_move_is_not_cancelled_without_room_in_the_record(
     verdict = judged(superseding, kafka)
     operator.tick(kafka.snapshot(), [verdict])
     left = operator.after(verdict)
-    problem = left.rows[P0].said(Kind.PROBLEM)
+    problem = left.rows[P0].said(SayingKind.PROBLEM)
     assert problem is not None
     assert (left.steps, problem.reason) == ((), Reason.RESOURCE_TOO_LARGE)
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from reassign.controller import metrics
 from reassign.controller.objects.scope import Scope
 from reassign.core.model.problem import Problem
-from reassign.core.model.row import Kind, Row, Saying
+from reassign.core.model.row import Row, Saying, SayingKind
 from reassign.errors import ApiServerError, Reason
 from reassign.kube.client import _written_resource
 from reassign.kube.lease import Lease
@@ -60,7 +60,7 @@ def test_the_table_names_each_metric_with_its_type_and_labels(world: World) -> N
     world.metrics.api_write("leases", 1)
     world.metrics.observe_lease(Lease("kafka", "operator", "pod", lambda: None), lambda: True)
     world.metrics.observe_namespaces({"": Scope("")})
-    overdue = Saying(Kind.OVERDUE, Problem(Reason.MOVE_STALLED, "nothing is copied"))
+    overdue = Saying(SayingKind.OVERDUE, Problem(Reason.MOVE_STALLED, "nothing is copied"))
     decision = world.metrics._decided["kafka/main"]
     stalled = tuple(verdict.with_rows({OURS: Row(says=(overdue,))}) for verdict in decision.verdicts)
     world.metrics.decided("kafka/main", replace(decision, verdicts=stalled), 1)

@@ -18,7 +18,7 @@ from reassign.controller.plans.plans import Plans
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType
 from reassign.core.model.memory import Instructed
-from reassign.core.model.row import Kind
+from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import LogDir, LogDirs, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs
 from reassign.core.model.verdict import Verdict
@@ -78,7 +78,7 @@ def test_a_new_process_waits_before_it_starts_a_throttled_move(client: Client) -
     operator.tick(snapshot(), [verdict])
     left = operator.after(verdict)
     assert (left.steps, left.record, client.changes) == ((), {}, [])
-    problem = left.rows[P0].said(Kind.PROBLEM)
+    problem = left.rows[P0].said(SayingKind.PROBLEM)
     assert problem is not None
     assert problem.reason is Reason.THROTTLE_NOT_SET
 
@@ -100,7 +100,7 @@ def test_a_move_that_cannot_be_throttled_is_blocked_with_the_reason(
     free = operator.verdict("b", {P1: (OLD, NEW)}, None)
     operator.tick(snapshot(), [throttled, free])
     assert operator.after(throttled).steps == ()
-    problem = operator.after(throttled).rows[P0].said(Kind.PROBLEM)
+    problem = operator.after(throttled).rows[P0].said(SayingKind.PROBLEM)
     assert problem is not None
     assert problem.reason is Reason.NOT_AUTHORIZED
     assert operator.after(free).steps == (Alter(P1, NEW),)
@@ -121,7 +121,7 @@ def test_what_the_record_has_no_room_for_waits(operator: Operator, monkeypatch: 
     monkeypatch.setattr(throttle, "MAX_THROTTLE_RECORD_BYTES", 1)
     verdict = operator.verdict("a", {P0: (OLD, NEW)}, "5Ki")
     operator.tick(snapshot(), [verdict])
-    problem = operator.after(verdict).rows[P0].said(Kind.PROBLEM)
+    problem = operator.after(verdict).rows[P0].said(SayingKind.PROBLEM)
     assert problem is not None
     assert (operator.after(verdict).steps, problem.reason) == ((), Reason.RESOURCE_TOO_LARGE)
 
@@ -365,7 +365,7 @@ def test_a_copy_that_cannot_be_throttled_is_blocked_with_the_reason(operator: Op
     operator.tick(shown(dirs()), [verdict])
     assert operator.after(verdict).steps == ()
     assert operator.after(verdict).record[P0].state == "InFlight"
-    stall = operator.after(verdict).rows[P0].said(Kind.STALL)
+    stall = operator.after(verdict).rows[P0].said(SayingKind.STALL)
     assert stall is not None
     assert stall.reason is Reason.NOT_AUTHORIZED
     free = copies(operator, COPY, rate=None)
@@ -387,7 +387,7 @@ def test_ending_a_copy_does_not_wait_for_another_brokers_throttle(operator: Oper
     ending = {1: {"/a": LogDir(logs={P0: 9}), "/b": LogDir(futures={P0: 3})}}
     operator.tick(shown({**dirs(), **ending}), [verdict])
     assert operator.after(verdict).steps == (AlterLogDirs(P0, ((1, "/a"),)),)
-    stall = operator.after(verdict).rows[P0].said(Kind.STALL)
+    stall = operator.after(verdict).rows[P0].said(SayingKind.STALL)
     assert stall is not None
     assert stall.reason is Reason.NOT_AUTHORIZED
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import PartitionState
 from reassign.core.brake import foreign, partitions_held_by
-from reassign.core.model.row import Kind
+from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.lines import lines_of
@@ -51,7 +51,7 @@ def figures_of(decision: Decision) -> Figures:
         partitions={state: states[state] for state in PartitionState},
         blocked=Counter(line.problem.reason for line in lines if line.state is PartitionState.BLOCKED and line.problem),
         stalled=Counter(
-            problem.reason for v in verdicts for row in v.rows.values() if (problem := row.said(Kind.OVERDUE))
+            problem.reason for v in verdicts for row in v.rows.values() if (problem := row.said(SayingKind.OVERDUE))
         ),
         remaining_bytes=sum(known.total - known.copied for known in to_come),
         foreign=len(foreign(partitions_held_by(v.resource for v in decision.verdicts), snapshot)),

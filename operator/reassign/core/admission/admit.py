@@ -35,7 +35,7 @@ from reassign.core.model.problem import Name
 from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
-from reassign.core.model.row import BLOCKED, PENDING, Kind, Row, waiting
+from reassign.core.model.row import BLOCKED, PENDING, Row, SayingKind, waiting
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import HOLDING, State
 from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged, Step
@@ -106,7 +106,7 @@ def admit(
     """
     claims = _claims(verdicts, snapshot, rules)
     stuck = stuck_sources(
-        (tp for v in verdicts for tp, row in v.rows.items() if row.said(Kind.STALL, Kind.OVERDUE)), snapshot
+        (tp for v in verdicts for tp, row in v.rows.items() if row.said(SayingKind.STALL, SayingKind.OVERDUE)), snapshot
     )
     whole = Budget(rules.limits.partitions_in_flight, rules.limits.moves_per_broker, stuck=stuck)
     small = rules.small_move_bytes

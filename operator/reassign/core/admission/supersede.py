@@ -10,7 +10,7 @@ from reassign.core.checks.in_flight import describe
 from reassign.core.checks.input import Input
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, recorded
-from reassign.core.model.row import Kind, Row
+from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.states import State
 from reassign.core.model.steps import Cancel
 from reassign.core.partition.undo import undo_cost
@@ -33,4 +33,4 @@ def supersede(i: Input) -> Row:
     i.budget.take(i.slots, i.partition.leader)  # beside theirs, which is in flight until its cancel is confirmed
     cost = undo_cost(theirs, (i.snapshot.sizes or {}).get(i.tp), i.target).message
     note = f"another client's move ({describe(theirs)}) is cancelled before its own begins: {cost}"
-    return Row(entry, (Cancel.of(i.tp, theirs),)).saying(Kind.NOTE, Problem(Reason.SUPERSEDING, note))
+    return Row(entry, (Cancel.of(i.tp, theirs),)).with_saying(SayingKind.NOTE, Problem(Reason.SUPERSEDING, note))

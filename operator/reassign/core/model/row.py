@@ -29,7 +29,7 @@ STATUS = {
 """The state that status shows."""
 
 
-class Kind(IntEnum):
+class SayingKind(IntEnum):
     """What a saying is about. Where only one is shown, the first kind goes before the others."""
 
     PROBLEM = 1
@@ -49,7 +49,7 @@ class Kind(IntEnum):
 class Saying(NamedTuple):
     """What is said of a partition."""
 
-    kind: Kind
+    kind: SayingKind
     problem: Problem
 
 
@@ -64,7 +64,7 @@ class Row:
     waits: PartitionState | None = None
     """Pending or Blocked, without an entry; Completed in a dry run that finds the partition at its target."""
     put_off: bool = False
-    """Whether a move that was taken back is asked for later, as after any refusal, so that it takes no place now."""
+    """Whether its move was withheld for longer: it is asked for again after a delay, and takes no place meanwhile."""
 
     @property
     def state(self) -> State | None:
@@ -79,12 +79,12 @@ class Row:
         """Whether it is being brought back."""
         return self.state in (State.CANCELLING, State.RESTORING)
 
-    def said(self, *kinds: Kind) -> Problem | None:
+    def said(self, *kinds: SayingKind) -> Problem | None:
         """Return the problem of the first saying of these kinds."""
         return next((problem for kind, problem in self.says if kind in kinds), None)
 
-    def saying(self, kind: Kind, problem: Problem | None) -> Row:
-        """Return the row with this said, in place of what was said of the kind."""
+    def with_saying(self, kind: SayingKind, problem: Problem | None) -> Row:
+        """Return the row with this said, in place of what was said of the kind; None changes nothing."""
         if problem is None:
             return self
         others = (saying for saying in self.says if saying.kind is not kind)
@@ -92,8 +92,8 @@ class Row:
 
     def stalled(self, problem: Problem, *, overdue: bool) -> Row:
         """Return the row with what keeps its move from coming nearer, in place of what was said of that."""
-        others = tuple(saying for saying in self.says if saying.kind not in (Kind.STALL, Kind.OVERDUE))
-        return replace(self, says=(*others, Saying(Kind.OVERDUE if overdue else Kind.STALL, problem)))
+        others = tuple(saying for saying in self.says if saying.kind not in (SayingKind.STALL, SayingKind.OVERDUE))
+        return replace(self, says=(*others, Saying(SayingKind.OVERDUE if overdue else SayingKind.STALL, problem)))
 
     def begins(self, before: Entry | None) -> bool:
         """Whether a move of ours begins, or another client's ends for it; `before` is the entry as it is recorded.
@@ -108,7 +108,7 @@ class Row:
     def withhold(self, steps: Collection[Step], before: Entry | None, why: Problem | None = None) -> Row:
         """Return the row without steps that cannot be taken now, as if they had not been decided.
 
-        `before` is the entry to go back to. One that was not active is not where it is wanted now: the partition waits.
+        `before` is the entry to go back to. Where it was not active, the partition waits.
         """
         left = tuple(step for step in self.steps if step not in steps)
         if left or before == self.entry:
@@ -123,18 +123,18 @@ class Row:
     def shown(self, cost: Problem | None = None) -> tuple[PartitionState, Problem | None]:
         """Return the state that status shows, and why; `cost` is what the last status said that a cancel discards."""
         if self.entry is None:
-            return self.waits or PartitionState.PENDING, self.said(Kind.PROBLEM) if self.waits else None
-        status, problem = STATUS[self.entry.state], self.said(Kind.PROBLEM)
+            return self.waits or PartitionState.PENDING, self.said(SayingKind.PROBLEM) if self.waits else None
+        status, problem = STATUS[self.entry.state], self.said(SayingKind.PROBLEM)
         if problem and status is PartitionState.IN_FLIGHT:
             return PartitionState.BLOCKED, problem
         says = list(self.says)
         if cost and status is PartitionState.CANCELLING:
-            says.append(Saying(Kind.COST, cost))
+            says.append(Saying(SayingKind.COST, cost))
         if self.entry.problem:
-            says.append(Saying(Kind.OUTCOME, self.entry.problem))
+            says.append(Saying(SayingKind.OUTCOME, self.entry.problem))
         return status, min(says, key=lambda saying: saying.kind).problem if says else None
 
 
 def waiting(state: PartitionState, problem: Problem | None = None) -> Row:
     """Return the row of a partition without an entry, Pending or Blocked, and why."""
-    return Row(waits=state).saying(Kind.PROBLEM, problem)
+    return Row(waits=state).with_saying(SayingKind.PROBLEM, problem)

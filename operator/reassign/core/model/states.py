@@ -1,9 +1,9 @@
 """The states of a partition that a PartitionReassignment names, and what moves it from each to each.
 
-A state is what the record says of the partition. Without an entry in the record there is none: the partition waits for
-its turn (Pending), for a check to pass (Blocked), or is no longer asked for. A step that is taken back before it is
-sent is no transition. The tests assert TRANSITIONS after each stage of a decision; the running operator never stops at
-one, since that would cost a resource its undo.
+A state is what the record says of the partition, except Restoring. Without an entry in the record there is none: the
+partition waits for its turn (Pending), for a check to pass (Blocked), or is no longer asked for. A step that is taken
+back before it is sent is no transition. The tests assert TRANSITIONS after each stage of a decision; the running
+operator never stops at one, since that would cost a resource its undo.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """What has become of a partition. `core.partition.undo` and `core.partition.life` have a function for each."""
+    """What has become of a partition. `LIFE` in `core.partition.life` has a function for each state that does not go
+    back; `core.partition.undo` takes those back that do."""
 
     SUPERSEDING = "Superseding"
     """Another client's move is being cancelled to make way; no move of its own has begun."""

@@ -10,7 +10,7 @@ from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.problem import Audience, render
 from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
-from reassign.core.model.row import Kind, Row, Saying
+from reassign.core.model.row import Row, Saying, SayingKind
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Step
 
@@ -72,7 +72,9 @@ class Verdict:
     @property
     def waits_to_settle(self) -> bool:
         """Whether a partition would start, if what is known of it were not that young."""
-        return any(row.waits is PartitionState.PENDING and not row.said(Kind.PROBLEM) for row in self.rows.values())
+        return any(
+            row.waits is PartitionState.PENDING and not row.said(SayingKind.PROBLEM) for row in self.rows.values()
+        )
 
 
 def rendered(verdict: Verdict, audience: Audience | None) -> Verdict:

@@ -14,14 +14,14 @@ from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, recorded
-from reassign.core.model.row import Kind, Row
+from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.states import State
 from reassign.core.model.steps import Elect
 from reassign.core.model.verdict import Verdict
 from reassign.core.partition.directories import Directed
 from reassign.core.partition.situation import Situation, situations, with_true_original
-from reassign.core.partition.undo import goes_back
+from reassign.core.partition.undo import must_go_back
 from reassign.errors import Reason
 
 NO_ENTRY = Row()
@@ -33,24 +33,24 @@ def follow(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterR
     if verdict.release:
         return verdict
     found = situations(verdict, snapshot, recent, rules)
-    return verdict.with_rows({s.tp: LIFE[s.entry.state](s) for s in found if not goes_back(s)})
+    return verdict.with_rows({s.tp: LIFE[s.entry.state](s) for s in found if not must_go_back(s)})
 
 
 def _superseding(s: Situation) -> Row:
-    """Hold the partition until the cancel of another client's move is sure, and as long as that is wanted.
+    """Keep the entry until the cancel of another client's move is certain, as long as our own move is wanted.
 
-    Then all checks judge again before our own move begins. Where that move is listed still, they do before it is
-    cancelled once more.
+    Then drop the entry, so that all checks judge again before our own move begins. If the other move is still listed,
+    drop it too: the checks judge before it is cancelled once more.
     """
     wanted = s.target == s.entry.target
-    waits = wanted and s.move is None and not s.settled and not s.lost()
+    waits = wanted and s.listed is None and not s.settled and not s.lost()
     return Row(s.entry) if waits else NO_ENTRY
 
 
 def _submitting(s: Situation) -> Row:
     """Follow a move whose alter may have landed. One that surely did not land is judged anew."""
     if problem := s.lost():
-        return NO_ENTRY if s.ended(problem) else _lost(s, problem)
+        return NO_ENTRY if s.nothing_in_flight(problem) else _lost(s, problem)
     return _moving(s) or NO_ENTRY
 
 
@@ -66,11 +66,11 @@ def _in_flight(s: Situation) -> Row:
     left = s.undirected()
     if not left.done:
         return left.beside(Row(s.entry))
-    return Row(_entry(s, s.directed()).to(State.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
+    return Row(_with_log_dirs(s, s.directed()).to(State.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
 
 
 def _settling(s: Situation) -> Row:
-    """Judge it anew each time: it holds nothing that an older resource wants."""
+    """Drop the entry, so that admission judges the partition anew, and an older resource can have it."""
     return NO_ENTRY
 
 
@@ -81,10 +81,11 @@ def _completed(s: Situation) -> Row:
 def _cancelled(s: Situation) -> Row:
     if s.resource.deleted:
         return Row(s.entry)
-    return Row(_unless_completed(s)) if s.unchanged else NO_ENTRY
+    return Row(_completed_after_all(s)) if s.unchanged else NO_ENTRY
 
 
 def _failed(s: Situation) -> Row:
+    """Judge a partition anew whose cause of failure is gone; any other is kept like one that was cancelled."""
     return NO_ENTRY if _reopened(s) else _cancelled(s)
 
 
@@ -102,14 +103,14 @@ LIFE: Mapping[State, Callable[[Situation], Row]] = {
 def _moving(s: Situation) -> Row | None:
     """Return the row of a move that is listed, has come to its target, or may still land; None for one that is gone."""
     directed = s.directed()
-    entry = _entry(s, directed)
-    if s.move is None:
+    entry = _with_log_dirs(s, directed)
+    if s.listed is None:
         if s.partition.replicas == entry.target:
             return _finishing(s, entry, directed)
         doubt = s.recent.doubts.get((s.tp, entry.target))
-        return None if s.settled else Row(entry).saying(Kind.PROBLEM, doubt)
-    if s.move.target == frozenset(entry.target):
-        entry = with_true_original(entry, s.move.original)
+        return None if s.settled else Row(entry).with_saying(SayingKind.PROBLEM, doubt)
+    if s.listed.target == frozenset(entry.target):
+        entry = with_true_original(entry, s.listed.original)
         return directed.beside(Row(entry.to(State.IN_FLIGHT, entry.problem)))
     return None
 
@@ -117,8 +118,8 @@ def _moving(s: Situation) -> Row | None:
 def _finishing(s: Situation, entry: Entry, directed: Directed) -> Row:
     """Complete a move that is not in flight any more, and whose replicas equal the target in order.
 
-    All of them must be in sync and where they are named, and the first one the leader. Where an edit has left nothing
-    to move, that is Settling.
+    All of them must be in sync and in the directories that are named, and the first one the leader. The state is
+    Settling where an edit has left nothing to move.
     """
     entry = entry.to(State.SETTLING if entry.moves_nothing else State.IN_FLIGHT, entry.problem)
     if not (s.partition.isr >= set(entry.target) and directed.done):
@@ -128,7 +129,7 @@ def _finishing(s: Situation, entry: Entry, directed: Directed) -> Row:
     return Row(entry.to(State.COMPLETED, entry.problem))
 
 
-def _unless_completed(s: Situation) -> Entry:
+def _completed_after_all(s: Situation) -> Entry:
     """Return the entry, Completed where the partition is at its target after all, in the directories that are named."""
     partition = s.snapshot.partition(s.tp)
     in_sync = partition is not None and partition.isr >= set(s.entry.target)
@@ -146,8 +147,8 @@ def _reopened(s: Situation) -> bool:
 
 
 def _lost(s: Situation, problem: Problem) -> Row:
-    return Row(_entry(s, s.directed())).saying(Kind.PROBLEM, problem)
+    return Row(_with_log_dirs(s, s.directed())).with_saying(SayingKind.PROBLEM, problem)
 
 
-def _entry(s: Situation, directed: Directed) -> Entry:
+def _with_log_dirs(s: Situation, directed: Directed) -> Entry:
     return replace(s.entry, log_dirs=directed.log_dirs)

@@ -1,4 +1,4 @@
-"""Outcomes: what becomes of each partition, and what is remembered, after what its steps met."""
+"""Outcomes: what becomes of each partition, and what is remembered, after what came of its steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reassign.core.model.memory import (
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, recorded
 from reassign.core.model.resource import Resource
-from reassign.core.model.row import BLOCKED, PENDING, Kind, Row, waiting
+from reassign.core.model.row import BLOCKED, PENDING, Row, SayingKind, waiting
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
@@ -29,6 +29,7 @@ from reassign.errors import Reason
 from reassign.text import named_brokers
 
 KNOWN = frozenset(Reason)
+"""Reasons that this build knows: a status may be of a later one."""
 CHANGED = (Reason.IN_FLIGHT_ELSEWHERE, Reason.TOPIC_RECREATED)
 """Why a step was not sent: the partition is not as it was judged, so that it is judged again."""
 GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
@@ -39,17 +40,17 @@ REPEATED = Problem(
     "the partition to it. It is cancelled once more after a while",
 )
 
-Met = tuple[Row, tuple[Fact, ...]]
+Answered = tuple[Row, tuple[Fact, ...]]
 """The row after a step, and what is remembered."""
 
 
 def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, Recent]:
     """Return the verdict with the broker that its steps go to, and the time, in its record; and the memory.
 
-    Where an earlier write may still land through another broker, the record says none: then only time ends the doubt.
+    Where an earlier write may still land through another broker, the record names no broker: only time ends that doubt.
     """
     rows, unanswered = _ended(verdict, recent, at), dict(recent.unanswered)
-    sent_at, waited_for = recent.clock.of(at), _waits(verdict.resource) if verdict.steps else {}
+    sent_at, waited_for = recent.clock.of(at), _last_reasons(verdict.resource) if verdict.steps else {}
     for tp, row in verdict.rows.items():
         if row.entry is None or not any(isinstance(step, Alter | Cancel) for step in row.steps):
             continue
@@ -64,7 +65,7 @@ def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, 
     return verdict.with_rows(rows), replace(recent, unanswered=unanswered, answered=answered)
 
 
-def _waits(resource: Resource) -> dict[TopicPartition, str]:
+def _last_reasons(resource: Resource) -> dict[TopicPartition, str]:
     """Return what the last status said that partitions wait for."""
     return {
         TopicPartition(d.topic, d.partition): d.reason
@@ -99,41 +100,41 @@ def settle_steps(
     for tp, row in verdict.rows.items():
         for step in row.steps:
             if row.entry and (outcome := outcomes.get(step)):
-                row, met = _met(verdict.resource, row, row.entry, step, outcome)
+                row, met = _answered(verdict.resource, row, row.entry, step, outcome)
                 rows[tp] = row
                 facts += met
-        if row.put_off and (problem := row.said(Kind.PROBLEM)):
+        if row.put_off and (problem := row.said(SayingKind.PROBLEM)):
             rows[tp] = replace(row, waits=BLOCKED)
             facts.append(Refused(tp, verdict.resource.wanted[tp], problem))
     verdict = verdict.with_rows(rows)
     return verdict.with_rows(_ended(verdict, recent, at)), recent.remember(facts, at)
 
 
-def _met(resource: Resource, row: Row, entry: Entry, step: Step, outcome: Outcome) -> Met:
+def _answered(resource: Resource, row: Row, entry: Entry, step: Step, outcome: Outcome) -> Answered:
     if isinstance(step, AlterLogDirs):
-        stands = outcome.result is Result.APPLIED or row.said(Kind.STALL, Kind.OVERDUE)
+        stands = outcome.result is Result.APPLIED or row.said(SayingKind.STALL, SayingKind.OVERDUE)
         return row if stands else row.stalled(outcome.problem, overdue=False), _instructed(step, outcome)
     if outcome.result is Result.NOT_SENT:
-        return row.saying(Kind.PROBLEM, outcome.problem), ()
+        return row.with_saying(SayingKind.PROBLEM, outcome.problem), ()
     touched = Touched(step.tp, outcome.result is not Result.UNKNOWN)
     if outcome.result is Result.UNKNOWN:
         doubts = (Doubted(step.tp, step.replicas, outcome.problem),) if isinstance(step, Alter) else ()
-        return row.saying(Kind.PROBLEM, outcome.problem), (touched, *doubts)
+        return row.with_saying(SayingKind.PROBLEM, outcome.problem), (touched, *doubts)
     match step:
         case Elect():
-            after, facts = _elected(row, entry, step, outcome)
+            after, facts = _elect_answered(row, entry, step, outcome)
         case Cancel() if row.state is State.SUPERSEDING:
-            after, facts = _superseding(row, entry, step, outcome)
+            after, facts = _supersede_answered(row, entry, step, outcome)
         case Cancel():
-            after, facts = _cancelling(resource, row, entry, step, outcome)
+            after, facts = _cancel_answered(resource, row, entry, step, outcome)
         case Alter() if row.state is State.RESTORING:
-            after, facts = _restoring(resource, row, entry, step, outcome)
+            after, facts = _restore_answered(resource, row, entry, step, outcome)
         case Alter():
-            after, facts = _submitting(row, entry, step, outcome)
+            after, facts = _alter_answered(row, entry, step, outcome)
     return after, (touched, *facts)
 
 
-def _submitting(row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Met:
+def _alter_answered(row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Answered:
     """Follow a move that was accepted. A partition whose move was refused waits, and is judged anew."""
     if outcome.result is Result.APPLIED:
         return replace(row, entry=entry.to(State.IN_FLIGHT)), ()
@@ -142,13 +143,13 @@ def _submitting(row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Met:
     return _waits_again(row, BLOCKED, outcome.problem), (Refused(step.tp, step.replicas, outcome.problem),)
 
 
-def _elected(row: Row, entry: Entry, step: Elect, outcome: Outcome) -> Met:
+def _elect_answered(row: Row, entry: Entry, step: Elect, outcome: Outcome) -> Answered:
     """Complete a move, also where another replica stays the leader."""
     failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
     return replace(row, entry=entry.to(State.COMPLETED, failed or entry.problem)), (Elected(step.tp),)
 
 
-def _superseding(row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Met:
+def _supersede_answered(row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Answered:
     """Hold the partition. Another client that begins the same move again is not cancelled at once."""
     if outcome.result is Result.APPLIED:
         return row, (Refused(step.tp, frozenset(step.target), REPEATED),)
@@ -158,23 +159,23 @@ def _superseding(row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Met:
     return _waits_again(row, BLOCKED, problem), (Refused(step.tp, (), problem),)
 
 
-def _cancelling(resource: Resource, row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Met:
+def _cancel_answered(resource: Resource, row: Row, entry: Entry, step: Cancel, outcome: Outcome) -> Answered:
     """Remember a confirmed cancel, so that the order is restored before metadata has settled."""
     if outcome.result is Result.APPLIED:
         return row, (CancelConfirmed(resource.uid, step.tp),)
     if outcome.reason is Reason.NO_REASSIGNMENT_IN_PROGRESS:
         return row, ()
     problem = _cannot_go_back(outcome, entry.original)
-    return row.saying(Kind.PROBLEM, problem), (Refused(step.tp, (), problem),)
+    return row.with_saying(SayingKind.PROBLEM, problem), (Refused(step.tp, (), problem),)
 
 
-def _restoring(resource: Resource, row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Met:
+def _restore_answered(resource: Resource, row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Answered:
     """Forget a partition that is back; while its resource is being deleted, its record keeps the entry."""
     refused = outcome.result is not Result.APPLIED
     if outcome.reason in CHANGED:
         return row, ()
     if refused and outcome.reason not in GIVE_UP:
-        return row.saying(Kind.PROBLEM, outcome.problem), (Refused(step.tp, step.replicas, outcome.problem),)
+        return row.with_saying(SayingKind.PROBLEM, outcome.problem), (Refused(step.tp, step.replicas, outcome.problem),)
     facts = (Restored(resource.uid, step.tp),)
     if entry.log_dirs and not refused:
         return row, facts  # it ends when copies between directories have ended, too
@@ -185,6 +186,7 @@ def _restoring(resource: Resource, row: Row, entry: Entry, step: Alter, outcome:
 
 
 def _waits_again(row: Row, state: PartitionState, problem: Problem | None = None) -> Row:
+    """Return the row of a partition whose step was refused; the steps that were taken stay in it."""
     return replace(waiting(state, problem), steps=row.steps)
 
 

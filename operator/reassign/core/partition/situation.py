@@ -29,11 +29,11 @@ class Situation:
     recent: Recent
     expired: bool = False
     """Whether the deadline of the resource has passed."""
-    undo: bool = False
+    braked: bool = False
     """Whether the brake is set, so that everything in flight is brought back."""
 
     @property
-    def move(self) -> Reassignment | None:
+    def listed(self) -> Reassignment | None:
         """What is in flight for the partition, ours or another client's."""
         return self.snapshot.reassignments.get(self.tp)
 
@@ -63,8 +63,8 @@ class Situation:
             )
         return problem
 
-    def ended(self, lost: Problem) -> bool:
-        """Whether nothing of ours is in flight for a partition that was lost; what another topic has is not ours."""
+    def nothing_in_flight(self, lost: Problem) -> bool:
+        """Whether nothing of ours is in flight for a partition that was lost; a move of the new topic is not ours."""
         others = lost.reason is Reason.TOPIC_RECREATED and self.tp in self.snapshot.reassignments
         return others or (lost.reason is not Reason.NOT_AUTHORIZED and self.settled)
 
@@ -77,7 +77,7 @@ class Situation:
     def at_target(self) -> bool:
         """Whether nothing is in flight any more, and metadata shows the target."""
         partition = self.snapshot.partition(self.tp)
-        return self.move is None and partition is not None and partition.replicas == self.entry.target
+        return self.listed is None and partition is not None and partition.replicas == self.entry.target
 
     @property
     def named(self) -> tuple[tuple[int, str], ...]:
@@ -95,7 +95,7 @@ class Situation:
         return self._director.direct(self.tp, self.entry.log_dirs, self.named, self.entry.target)
 
     def undirected(self) -> Directed:
-        """Return how far the partition is from having no copy between directories any more."""
+        """Return what is left to do until no copy between directories is under way."""
         partition = self.snapshot.partition(self.tp)
         return self._director.direct(self.tp, self.entry.log_dirs, (), partition.replicas if partition else ())
 
@@ -112,7 +112,10 @@ def situations(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: Clus
 
 
 def with_true_original(entry: Entry, listed: tuple[int, ...]) -> Entry:
-    """Return the entry with the originals that the controller lists, in the recorded order where they are the same."""
+    """Return the entry with the originals that the controller lists, in the recorded order where they are the same.
+
+    Otherwise the order is not known, and the entry says so.
+    """
     if set(entry.original) == set(listed):
         return entry
     return replace(entry, original=listed, problem=recorded(Reason.ORDER_UNKNOWN))

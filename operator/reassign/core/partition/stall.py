@@ -17,7 +17,7 @@ from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem, ids
 from reassign.core.model.progress import duration, leader_bytes
 from reassign.core.model.record import Entry
-from reassign.core.model.row import Kind, Row
+from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.snapshot import Partition, Snapshot, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.track import Distance, Track
@@ -41,9 +41,9 @@ def _with_stalls(
     rows: dict[TopicPartition, Row] = {}
     for tp, row in verdict.rows.items():
         entry, partition = row.entry, snapshot.partition(tp)
-        if entry is None or partition is None or row.said(Kind.PROBLEM):
+        if entry is None or partition is None or row.said(SayingKind.PROBLEM):
             continue
-        before, refused = recent.tracks.get(tp), row.said(Kind.STALL)
+        before, refused = recent.tracks.get(tp), row.said(SayingKind.STALL)
         if entry.state in (State.CANCELLING, State.SUPERSEDING):
             tracks[tp] = track = _track(before, (), Distance(0, frozenset()), recent.now)
             if recent.now - track.since >= timeout:
@@ -90,7 +90,9 @@ class _Move:
     def judged(self, row: Row, track: Track, now: float, *, throttled: bool) -> Row:
         """Return the row with what keeps the move from coming nearer, if it is known or has lasted."""
         overdue = now - track.since >= self.timeout
-        problem = _known(self.partition, self.distance.lacking, self.placements, self.snapshot) or row.said(Kind.STALL)
+        problem = _known(self.partition, self.distance.lacking, self.placements, self.snapshot) or row.said(
+            SayingKind.STALL
+        )
         if overdue and problem is None:
             problem = self._unknown(track, throttled=throttled)
         if problem is None:

@@ -2,7 +2,8 @@
 
 A change in flight is never an override. The move is cancelled first. When it is no longer listed, the order is
 restored: a cancel of [1,2,3] → [4,2,3] leaves [2,3,1]. Only then is a new target, if there is one, submitted.
-Undo needs what is listed and the record alone. It comes first, and no other stage holds it up.
+Undo comes first, and no other stage holds it up. Only the safety of a cancel delays it (`CancelUnsafe`), and with
+CancelAll the copy of what it cancels, which a resource that is being deleted does not need.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.progress import amount
 from reassign.core.model.record import Entry, Record, active, recorded
 from reassign.core.model.resource import Resource
-from reassign.core.model.row import Kind, Row
+from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.snapshot import Reassignment, Snapshot
 from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Judged
@@ -36,7 +37,7 @@ def undo(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRul
     if resource.deleted and (abandoned := released(resource, verdict.record, now)) is not None:
         return replace(verdict, release=True, abandoned=abandoned)
     found = situations(verdict, snapshot, recent, rules)
-    return verdict.with_rows({s.tp: _bring_back(s) for s in found if goes_back(s)})
+    return verdict.with_rows({s.tp: _bring_back(s) for s in found if must_go_back(s)})
 
 
 def release(verdict: Verdict) -> Verdict:
@@ -56,15 +57,15 @@ def released(resource: Resource, record: Record, now: datetime) -> bool | None:
     return None
 
 
-def goes_back(s: Situation) -> bool:
+def must_go_back(s: Situation) -> bool:
     """Whether a partition is on its way back, or is to be.
 
-    Its resource is being deleted, its target is another one now, or the brake is set. Nothing of our own is in flight
-    for one that is Settling or Superseding.
+    Its resource is being deleted, its target is another one now, or the brake is set. One that is Settling or
+    Superseding never does: nothing of our own is in flight for it.
     """
     if s.entry.state in (State.SETTLING, State.SUPERSEDING):
         return False
-    unwanted = s.target != s.entry.target or (s.undo and not (s.at_target and s.directed().done))
+    unwanted = s.target != s.entry.target or (s.braked and not (s.at_target and s.directed().done))
     return s.entry.state is State.CANCELLING or (s.entry.active and unwanted)
 
 
@@ -86,9 +87,9 @@ def _to_original(s: Situation) -> Row:
     """Bring the replicas back: cancel, see that it is no longer listed, and restore the order."""
     entry = _cancelling(s)
     if problem := s.lost():
-        return _brought_back(s, problem) if s.ended(problem) else Row(entry).saying(Kind.PROBLEM, problem)
-    if s.move:
-        return _cancel(s, entry, s.move)
+        return _end(s, problem) if s.nothing_in_flight(problem) else Row(entry).with_saying(SayingKind.PROBLEM, problem)
+    if s.listed:
+        return _cancel(s, entry, s.listed)
     replicas = s.partition.replicas
     same = set(replicas) == set(entry.original)
     if not s.settled:
@@ -97,8 +98,8 @@ def _to_original(s: Situation) -> Row:
     if replicas == entry.target:
         return Row(entry.to(State.COMPLETED) if s.resource.deleted else None)
     if replicas == entry.original:
-        return _brought_back(s, entry.problem)
-    return _restore(s, entry) if same else _brought_back(s, recorded(Reason.CANCELLED_EXTERNALLY))
+        return _end(s, entry.problem)
+    return _restore(s, entry) if same else _end(s, recorded(Reason.CANCELLED_EXTERNALLY))
 
 
 def _cancelling(s: Situation) -> Entry:
@@ -110,30 +111,30 @@ def _cancel(s: Situation, entry: Entry, move: Reassignment) -> Row:
     if move.target == frozenset(entry.original) and not move.hangs:
         return Row(entry)
     if move.target != frozenset(entry.target) and not move.hangs:
-        return _brought_back(s, recorded(Reason.CANCELLED_EXTERNALLY))
+        return _end(s, recorded(Reason.CANCELLED_EXTERNALLY))
     entry = with_true_original(entry, move.original)
     required = s.snapshot.topics[s.tp.topic].min_insync_replicas
     unsafe = cancel_problem(entry.original, s.partition, required, s.snapshot.brokers)
     if problem := unsafe or s.recent.refusal(s.tp, ()):
-        return Row(entry).saying(Kind.PROBLEM, problem)
+        return Row(entry).with_saying(SayingKind.PROBLEM, problem)
     cost = undo_cost(move, (s.snapshot.sizes or {}).get(s.tp), s.target or ())
-    return Row(entry, (Cancel.of(s.tp, move),)).saying(Kind.NOTE, cost)
+    return Row(entry, (Cancel.of(s.tp, move),)).with_saying(SayingKind.NOTE, cost)
 
 
 def _restore(s: Situation, entry: Entry) -> Row:
     """Restore the order: metadata has shown the same replicas.
 
-    Where the guard is ours, it would observe again, and could be shown stale replicas that count those of the cancelled
-    move too. So the step allows a change of the replication factor there.
+    Where the operator emulates the guard of the replication factor, the check before the alter may read metadata that
+    still counts the cancelled move's replicas. So this step allows a change there.
     """
     if refusal := s.recent.refusal(s.tp, entry.original):
-        return Row(entry).saying(Kind.PROBLEM, refusal)
+        return Row(entry).with_saying(SayingKind.PROBLEM, refusal)
     emulated = s.snapshot.guard is ReplicationFactorGuard.EMULATED
     return Row(entry, (Alter(s.tp, entry.original, emulated, Judged(entry.topic_id, frozenset(entry.original))),))
 
 
-def _brought_back(s: Situation, problem: Problem | None) -> Row:
-    """Forget the partition; while the resource is being deleted, its record keeps the entry."""
+def _end(s: Situation, problem: Problem | None) -> Row:
+    """End it: the entry goes, or stays as Cancelled while the resource is being deleted."""
     return Row(s.entry.to(State.CANCELLED, problem) if s.resource.deleted else None)
 
 

@@ -11,7 +11,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.progress import duration
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
-from reassign.core.model.row import Kind
+from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.verdict import Verdict
@@ -147,11 +147,11 @@ def _obstacle(verdict: Verdict, problem: Problem | None, whole: Problem | None =
 
 def _problems(verdict: Verdict) -> dict[TopicPartition, Problem]:
     """Return what stands in the way of the next step, of partitions with an entry in the record."""
-    return {tp: problem for tp, row in verdict.rows.items() if row.entry and (problem := row.said(Kind.PROBLEM))}
+    return {tp: problem for tp, row in verdict.rows.items() if row.entry and (problem := row.said(SayingKind.PROBLEM))}
 
 
 def _overdue(verdict: Verdict) -> Problem | None:
-    overdue = sorted((tp, problem) for tp, row in verdict.rows.items() if (problem := row.said(Kind.OVERDUE)))
+    overdue = sorted((tp, problem) for tp, row in verdict.rows.items() if (problem := row.said(SayingKind.OVERDUE)))
     if not overdue:
         return None
     tp, problem = overdue[0]

@@ -11,7 +11,7 @@ from reassign.core.model.configs import ConfigKey, ConfigResource, Observed
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
-from reassign.core.model.row import Kind, Row
+from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import AlterLogDirs, Step
 from reassign.core.model.verdict import Verdict
@@ -121,5 +121,5 @@ def _without_new_copies(row: Row, problem: Problem | None, snapshot: Snapshot) -
         if left := tuple(item for item in step.dirs if item not in beginning):
             steps.append(AlterLogDirs(step.tp, left))
         if beginning and problem:
-            row = row.stalled(problem, overdue=row.said(Kind.OVERDUE) is not None)
+            row = row.stalled(problem, overdue=row.said(SayingKind.OVERDUE) is not None)
     return replace(row, steps=tuple(steps))
