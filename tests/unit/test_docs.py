@@ -103,3 +103,15 @@ def test_the_row_of_a_kind_of_throttle_names_every_file_that_knows_one() -> None
     package = ROOT / "operator/reassign"
     knowing = [file for file in package.rglob("*.py") if KIND_OF_THROTTLE.search(file.read_text())]
     assert sorted(re.findall(r"`([\w/]+\.py)`", row)) == sorted(str(file.relative_to(package)) for file in knowing)
+
+
+def test_the_layout_names_every_room_and_no_other() -> None:
+    layout = (ROOT / "docs/built/developing.md").read_text().partition("```text\n")[2].partition("```")[0]
+    package, above, named = ROOT / "operator/reassign", "", set()
+    for indent, name in re.findall(r"^( +)(\w+)/ ", layout, re.M):
+        above = above if len(indent) > 2 else name
+        named.add(name if len(indent) == 2 else f"{above}/{name}")
+    rooms = {folder for folder in package.rglob("*") if any(folder.glob("*.py"))}
+    found = {str(folder.relative_to(package)) for folder in rooms}
+    assert named <= found
+    assert {room for room in found if room.count("/") == 0 or room.split("/")[0] in ("core", "controller")} <= named

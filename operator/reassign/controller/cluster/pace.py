@@ -55,7 +55,7 @@ class Pace:
         return self._pause
 
     def later(self, took: float) -> float:
-        """Return the pause after a tick in which nothing happened: the brokers rest at least as long as it took."""
+        """Return the pause after a tick in which nothing happened: as long as it took, a second at most."""
         self._pause = min(2 * self._pause, MOVING_SECONDS)
         return min(max(self._pause, took), MOVING_SECONDS)
 

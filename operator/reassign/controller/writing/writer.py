@@ -1,4 +1,4 @@
-"""Report: writes finalizers, statuses and events, and only where something changed.
+"""Write finalizers, statuses and events, and only where something changed.
 
 What the API server answers goes into the store at once, so the next tick builds on it and not on a watch that lags.
 """
@@ -52,7 +52,7 @@ LEFT_UNKNOWN = Event(
 
 
 class Writer:
-    """All that is written to our own resources goes through here."""
+    """Writes finalizers, statuses, records and events. `plans` writes waves, and `expiry` deletes what has expired."""
 
     def __init__(self, kube: KubeClient, events: EventRecorder, store: Store, metrics: Metrics) -> None:
         self._kube = kube
