@@ -81,5 +81,5 @@ def test_a_throttle_below_the_produce_rate_is_reported_until_removed(kafka: Kafk
         finally:
             unthrottled = operator.verdict("any", {tp: ([0, 1], [2, 1])}, None, begun=True)
             eventually(lambda: not tick(operator, kafka, unthrottled))
-        eventually(lambda: reconcile() is None)
+        eventually(lambda: reconcile().said(SayingKind.STALL, SayingKind.OVERDUE) is None)
         eventually(lambda: kafka.settled(tp, [2, 1]))
