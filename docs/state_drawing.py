@@ -54,12 +54,13 @@ EXITS: dict[str, tuple[int, int, tuple[int, int]]] = {
 
 ROUTES: dict[Pair, str] = {
     ("Submitting", "InFlight"): "M172 150H260",
-    ("Submitting", "Completed"): "M140 130V96Q140 84 152 84H614Q626 84 626 96V128Q626 140 638 140H660",
+    ("Submitting", "Settling"): "M100 130V88Q100 76 112 76H464Q476 76 476 70V64",
+    ("Submitting", "Completed"): "M140 130V108Q140 96 152 96H614Q626 96 626 108V128Q626 140 638 140H660",
     ("Submitting", "Cancelling"): "M140 170V300Q140 312 152 312H260",
     ("Submitting", "Restoring"): "M108 170V356Q108 368 120 368H484Q496 368 496 356V340",
     ("Submitting", "Cancelled"): "M76 170V424Q76 436 88 436H728Q740 436 740 424V340",
     ("InFlight", "Completed"): "M372 156H660",
-    ("InFlight", "Settling"): "M352 130L484 64",
+    ("InFlight", "Settling"): "M352 130L520 64",
     ("InFlight", "Cancelling"): "M316 170V300",
     ("InFlight", "Restoring"): "M334 170L500 300",
     ("InFlight", "Cancelled"): "M352 170L682 300",
@@ -80,7 +81,7 @@ BACK = {"Cancelling", "Restoring", "Cancelled"}
 LABELS = (
     (216, 142, "accepted"),
     (516, 148, "in order and in sync"),
-    (230, 78, "done already"),
+    (230, 92, "done already"),
     (228, 226, "edited, deleted,"),
     (228, 243, "or the brake is set"),
     (416, 304, "confirmed"),

@@ -55,6 +55,15 @@ REASSIGNMENT_STATUS: Object = {
     ],
 }
 CONFIG: Object = {"name": "leader.replication.throttled.rate", "value": "1024"}
+THROTTLES: Object = {
+    "interBroker": 1024,
+    "brokers": [
+        {"broker": 1, "configs": [CONFIG, CONFIG | {"prior": ""}], "copying": []},
+        {"broker": 2, "configs": [CONFIG], "copying": [{"topic": "t", "partitions": [0, 7]}]},
+    ],
+    "topics": [{"topic": "t", "configs": [CONFIG | {"prior": "0:1"}]}],
+}
+"""Of the record of a KafkaCluster."""
 CLUSTER_STATUS: Object = {
     "observedGeneration": 1,
     "conditions": [READY | {"status": "True", "reason": "Connected"}],
@@ -70,11 +79,10 @@ CLUSTER_STATUS: Object = {
         "interBroker": 1024,
         "logDir": 2048,
         "users": [{"namespace": "kafka", "name": "move", "uid": "u"}],
-        "brokers": [
-            {"broker": 1, "configs": [CONFIG, CONFIG | {"prior": ""}], "copying": []},
-            {"broker": 2, "configs": [CONFIG], "copying": [{"topic": "t", "partitions": [0, 7]}]},
-        ],
-        "topics": [{"topic": "t", "configs": [CONFIG | {"prior": "0:1"}]}],
+        "via": 1,
+        "sentAt": "2026-01-01T00:00:01Z",
+        "reason": "NotAuthorized",
+        "message": "grant ALTER_CONFIGS",
     },
 }
 DIGEST = f"sha256:{'0a' * 32}"

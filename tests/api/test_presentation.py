@@ -9,8 +9,9 @@ from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlan, ReassignmentPlanStatus
+from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedThrottles
 from tests.api.kubectl import Kubectl, cluster, plan, reassignment
-from tests.api.statuses import CLUSTER_STATUS, DIGEST, PLAN_STATUS, REASSIGNMENT_STATUS
+from tests.api.statuses import CLUSTER_STATUS, DIGEST, PLAN_STATUS, REASSIGNMENT_STATUS, THROTTLES
 
 
 def columns(kubectl: Kubectl, kind: str, *flags: str) -> dict[str, str]:
@@ -34,6 +35,15 @@ def test_a_status_with_every_field_is_stored_whole_and_read_by_the_models(sandbo
     stored = sandbox.write_status("krp", "drain", PLAN_STATUS)
     assert stored["status"] == PLAN_STATUS
     assert ReassignmentPlan.parse(stored).status.wire() == PLAN_STATUS
+
+
+def test_a_record_of_throttles_is_stored_whole_and_read_by_the_models(sandbox: Kubectl) -> None:
+    spec = {"clusterRef": {"name": "main", "namespace": sandbox.namespace}, "part": 0, "throttle": THROTTLES}
+    version = cluster()["apiVersion"]
+    sandbox.apply({"apiVersion": version, "kind": "ReassignmentRecord", "metadata": {"name": "main-0"}, "spec": spec})
+    [stored] = sandbox.json("get", "reassignmentrecords")["items"]
+    assert stored["spec"]["throttle"] == THROTTLES
+    assert ReassignmentRecordSpec.parse(stored["spec"]).throttle == RecordedThrottles.parse(THROTTLES)
 
 
 def test_the_columns_of_a_reassignment(sandbox: Kubectl) -> None:

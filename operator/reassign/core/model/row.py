@@ -63,8 +63,8 @@ class Row:
     says: tuple[Saying, ...] = ()
     waits: PartitionState | None = None
     """Pending or Blocked, without an entry; Completed in a dry run that finds the partition at its target."""
-    put_off: bool = False
-    """Whether its move was withheld for longer: it is asked for again after a delay, and takes no place meanwhile."""
+    put_off: tuple[int, ...] = ()
+    """The target of a move that was withheld for longer: it is asked for later, and takes no place meanwhile."""
 
     @property
     def state(self) -> State | None:
@@ -108,10 +108,11 @@ class Row:
     def withhold(self, steps: Collection[Step], before: Entry | None, why: Problem | None = None) -> Row:
         """Return the row without steps that cannot be taken now, as if they had not been decided.
 
-        `before` is the entry to go back to. Where it was not active, the partition waits.
+        `before` is the entry to return to. Where it was not active, the partition waits. One that goes back keeps its
+        entry, recorded or not.
         """
         left = tuple(step for step in self.steps if step not in steps)
-        if left or before == self.entry:
+        if left or before == self.entry or self.goes_back:
             return replace(self, steps=left)
         return replace(self, entry=before, steps=()) if before and before.active else waiting(PENDING, why)
 

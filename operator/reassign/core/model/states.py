@@ -40,9 +40,7 @@ class State(StrEnum):
 TRANSITIONS: Mapping[State | None, frozenset[State | None]] = {
     None: frozenset(State) - {State.CANCELLING, State.RESTORING},
     State.SUPERSEDING: frozenset({None}),
-    State.SUBMITTING: frozenset(
-        {State.IN_FLIGHT, State.COMPLETED, State.CANCELLING, State.RESTORING, State.CANCELLED, None}
-    ),
+    State.SUBMITTING: frozenset(State) - {State.SUPERSEDING, State.SUBMITTING, State.FAILED} | {None},
     State.IN_FLIGHT: frozenset(
         {State.SETTLING, State.COMPLETED, State.CANCELLING, State.RESTORING, State.CANCELLED, None}
     ),

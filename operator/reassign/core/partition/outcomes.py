@@ -105,7 +105,7 @@ def settle_steps(
                 facts += met
         if row.put_off and (problem := row.said(SayingKind.PROBLEM)):
             rows[tp] = replace(row, waits=BLOCKED)
-            facts.append(Refused(tp, verdict.resource.wanted[tp], problem))
+            facts.append(Refused(tp, row.put_off, problem))
     verdict = verdict.with_rows(rows)
     return verdict.with_rows(_ended(verdict, recent, at)), recent.remember(facts, at)
 

@@ -90,6 +90,8 @@ def hold_back(verdicts: Sequence[Verdict], unthrottled: Iterable[Unthrottled], s
     by_partition = defaultdict(list)
     for one in unthrottled:
         by_partition[one.move.tp].append(one)
+    if not by_partition:
+        return list(verdicts)
     return [verdict.with_rows(_held_back(verdict, by_partition, snapshot)) for verdict in verdicts]
 
 
@@ -97,11 +99,11 @@ def _held_back(
     verdict: Verdict, unthrottled: Mapping[TopicPartition, Sequence[Unthrottled]], snapshot: Snapshot
 ) -> dict[TopicPartition, Row]:
     rows: dict[TopicPartition, Row] = {}
-    for tp, moves in unthrottled.items():
-        if (row := verdict.rows.get(tp)) is None:
-            continue
+    for tp in unthrottled.keys() & verdict.rows.keys():
+        row, moves = verdict.rows[tp], unthrottled[tp]
         if row.begins(verdict.resource.record.get(tp)):
-            rows[tp] = replace(row.withhold(row.steps, None, moves[0].problem), put_off=moves[0].lasts)
+            target = row.entry.target if row.entry and moves[0].lasts else ()
+            rows[tp] = replace(row.withhold(row.steps, None, moves[0].problem), put_off=target)
         elif between_dirs := [one for one in moves if isinstance(one.move, LogDirMove)]:
             rows[tp] = _without_new_copies(row, between_dirs[0].problem, snapshot)
     return rows

@@ -14,7 +14,7 @@ from reassign.core.model.forwarding import LANDING_SECONDS, Write
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
-from reassign.core.model.row import BLOCKED, waiting
+from reassign.core.model.row import BLOCKED, SayingKind
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict
@@ -232,7 +232,13 @@ def _as_refused(verdict: Verdict, unread: Set[TopicPartition], recent: Recent) -
     """Keep what was refused before as Blocked, for that reason, while its configurations are read once more."""
     waits = (tp for tp in unread if tp in verdict.rows and verdict.rows[tp].waits)
     refused = {tp: recent.refused.get((tp, verdict.resource.wanted[tp])) for tp in waits}
-    return verdict.with_rows({tp: waiting(BLOCKED, refusal.problem) for tp, refusal in refused.items() if refusal})
+    return verdict.with_rows(
+        {
+            tp: replace(verdict.rows[tp], waits=BLOCKED).with_saying(SayingKind.PROBLEM, refusal.problem)
+            for tp, refusal in refused.items()
+            if refusal
+        }
+    )
 
 
 def gate_throttles(
