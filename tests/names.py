@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1] / "operator" / "reassign"
 TOGETHER = ("core", "planning", "api")
 TWICE: Mapping[str, str] = {}
 """Names of types that are defined more than once, each with the reason."""
-NO_VERBS = frozenset({"The", "A", "An", "What", "Why", "How", "Who", "Of"})
+NO_VERBS = frozenset(["The", "A", "An", "What", "Why", "How", "Who", "Of", "No", "From", "In", "When", "Which", "Each"])
 LEAST = 0.9
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -60,6 +60,8 @@ class Ran(NamedTuple):
 
 def parts_of(folders: Sequence[str]) -> list[Part]:
     """Return the parts of these folders."""
+    if unknown := set(folders) - {folder for folder, *_ in PARTS.values()}:
+        raise SystemExit(f"no part of the tests is called {' or '.join(sorted(unknown))}")
     return [Part(name, (str(TESTS / folder), *more)) for name, (folder, *more) in PARTS.items() if folder in folders]
 
 
@@ -83,7 +85,7 @@ def run(part: Part, alone: bool) -> Ran:
 
 
 def tests_of(report: Path) -> list[tuple[float, str]]:
-    """The seconds and the name of each test, with set-up and tear-down; none where pytest wrote no report."""
+    """Return the seconds and the name of each test, with set-up and tear-down; none where pytest wrote no report."""
     if not report.exists():
         return []
     cases = ElementTree.parse(report).iter("testcase")
@@ -91,7 +93,7 @@ def tests_of(report: Path) -> list[tuple[float, str]]:
 
 
 def slowest(ends: Iterable[Ran]) -> list[str]:
-    """The slowest tests of all parts, a line each."""
+    """Return the slowest tests of all parts, a line each."""
     tests = sorted((test for ran in ends for test in ran.tests), reverse=True)
     return [f"{seconds:6.1f} s  {name}" for seconds, name in tests[:SLOWEST]]
 

@@ -147,21 +147,27 @@ def test_a_status_is_not_written_to_a_recreated_object(move: Object, sandbox: Ku
         with_client(lambda kube: kube.write_status(move, {"summary": "of another"}))
 
 
-def condition(n: int) -> dict[str, str]:
-    now = "2026-01-01T00:00:00Z"
-    return {"type": f"C{n}", "status": "True", "reason": "R", "message": "m" * 32000, "lastTransitionTime": now}
-
-
-def record(topics: int) -> list[Object]:
-    return [{"topic": f"{n:0249}", "topicId": "i" * 22, "partitions": []} for n in range(topics)]
+def conditions(character: str) -> list[dict[str, str]]:
+    """As many as a status may have, with the longest message; outside of ASCII a request has six bytes for each."""
+    same = {"status": "True", "reason": "R", "message": character * 32000, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    return [{"type": f"C{n}", **same} for n in range(32)]
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-@pytest.mark.parametrize("topics", [1900, 7000], ids=["beyond the storage's limit", "beyond the limit of a request"])
-def test_a_status_that_does_not_fit_is_too_large(move: Object, topics: int) -> None:
-    status = {"conditions": [condition(n) for n in range(32)], "record": record(topics)}
+def test_a_status_beyond_the_storages_limit_is_too_large(kubeconfig: object, sandbox: Kubectl) -> None:
+    large = sandbox.apply(reassignment(partitions=[entry(topic=f"{n:079}") for n in range(1700)]))
+    details = [{"topic": f"{n:0249}", "partition": 0, "state": "Pending", "message": "m" * 1024} for n in range(100)]
+    assert_too_large(large, {"conditions": conditions("m"), "partitions": details})
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+def test_a_status_beyond_the_limit_of_a_request_is_too_large(move: Object) -> None:
+    assert_too_large(move, {"conditions": conditions("é")})
+
+
+def assert_too_large(obj: Object, status: Object) -> None:
     with pytest.raises(ReassignError) as caught:
-        with_client(lambda kube: kube.write_status(move, status))
+        with_client(lambda kube: kube.write_status(obj, status))
     assert caught.value.reason == Reason.RESOURCE_TOO_LARGE, caught.value.message
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from reassign.api.goal import By
 from reassign.planning.bounds import certificates
@@ -14,10 +14,11 @@ from reassign.planning.problem.problem import PlacementProblem, pose
 from tests.benchmarks import exact
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.spread import spread
+from tests.unit.examples import examples
 from tests.unit.tiny_clusters import every_plan, problems, tiny
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(problems())
 def test_the_optimum_is_the_best_of_all_legal_plans_inside_the_bands(problem: PlacementProblem) -> None:
     assume(problem.movable.any())

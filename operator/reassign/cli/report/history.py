@@ -182,7 +182,7 @@ def _could_begin(start: datetime | None, *objects: Object | None) -> datetime | 
 
 
 def _edited(obj: Object | None) -> datetime | None:
-    """When a spec was written last, as the API server keeps it for each client; None if it does not say."""
+    """Return when a spec was written last, as the API server keeps it for each client; None if it does not say."""
     writes = (obj or {}).get("metadata", {}).get("managedFields") or ()
     specs = [write for write in writes if "f:spec" in (write.get("fieldsV1") or {}) and not write.get("subresource")]
     times = [_time(write.get("time")) for write in specs]
@@ -292,7 +292,7 @@ def _counted(rows: Mapping[TopicPartition, Row], status: PartitionReassignmentSt
 
 
 def _in_order(rows: Mapping[TopicPartition, Row]) -> list[Row]:
-    """Each with the partition whose end made room for it; the first to begin first, and what waits last."""
+    """Return each row with the partition whose end made room for it; the first to begin first, and what waits last."""
     ended = sorted((row for row in rows.values() if row.began and row.ended), key=lambda row: (_end(row), row.tp))
     by_broker: dict[int, list[Row]] = {}
     for row in ended:

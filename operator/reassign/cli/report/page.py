@@ -180,7 +180,7 @@ def _waited_until(row: Row, now: datetime) -> datetime | None:
 
 
 def _topics(lines: Iterable[Line], axis: Axis) -> list[Topic]:
-    """In the order in which their first partitions began, as are the partitions of each."""
+    """Return the topics in the order in which their first partitions began, as are the partitions of each."""
     found: dict[str, list[Line]] = {}
     for line in lines:
         found.setdefault(line.row.tp.topic, []).append(line)
@@ -192,7 +192,7 @@ def _topics(lines: Iterable[Line], axis: Axis) -> list[Topic]:
 
 
 def _part(at: int, total: int) -> str:
-    """Which of the partitions of a topic one fold has, where it has several."""
+    """Say which partitions of a topic one fold has, where the topic has several."""
     last = numbers.count(min(at + FOLD, total))
     return f"{numbers.count(at + 1)} to {last} of {numbers.count(total)}" if total > FOLD else ""
 

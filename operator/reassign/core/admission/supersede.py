@@ -32,5 +32,5 @@ def supersede(i: Input) -> Row:
         return Row(entry.to(State.IN_FLIGHT, recorded(Reason.ORDER_UNKNOWN)))
     i.budget.take(i.slots, i.partition.leader)  # beside theirs, which is in flight until its cancel is confirmed
     cost = undo_cost(theirs, (i.snapshot.sizes or {}).get(i.tp), i.target).message
-    note = f"another client's move ({describe(theirs)}) is cancelled before its own begins: {cost}"
+    note = f"another client's move ({describe(theirs)}) is cancelled before its own begins; {cost}"
     return Row(entry, (Cancel.of(i.tp, theirs),)).with_saying(SayingKind.NOTE, Problem(Reason.SUPERSEDING, note))

@@ -53,7 +53,7 @@ class Director:
         named: tuple[tuple[int, str], ...],
         holders: Iterable[int],
     ) -> Directed:
-        """From the directories in the record to those that are named; `holders` are the brokers that keep a replica."""
+        """Direct replicas from the recorded directories to those named; `holders` are the brokers that keep one."""
         there = self.snapshot.brokers.keys() & set(holders)
         dropped = placements(tp, (item for item in log_dirs if item not in named), self.snapshot)
         ending = [p for p in dropped if p.broker in there and not self._has_ended(tp, p)]

@@ -100,7 +100,10 @@ class _Move:
         return row.stalled(problem, overdue=overdue or problem.reason is Reason.UNKNOWN_LOG_DIR)
 
     def _unknown(self, track: Track, *, throttled: bool) -> Problem:
-        """No broker says what is wrong. What replicas in sync fetch counts against the leader's throttle, too."""
+        """Say what keeps a move from its end that no broker explains.
+
+        What replicas in sync fetch counts against the leader's throttle, too.
+        """
         lacking, gap, copied = self.distance.lacking, self.distance.gap, self.distance.copied
         written_to = bool(lacking and gap and track.gap is not None and gap > track.gap)
         lacking |= {place.broker for place in self.copies}
