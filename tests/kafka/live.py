@@ -121,17 +121,19 @@ class Stopping:
         self.kafka = Kafka(brokers, before_write=self._before_write)
         self.operator = LiveOperator(self.kafka.client)
         self._nodes: tuple[int, ...] = ()
-        self._stage = ""
+        self._stage: str | None = None
         self._stopped = ExitStack()
 
     def at(self, stage: str, *nodes: int) -> None:
-        """Stop these nodes at that stage."""
+        """Stop these nodes at that stage; if none is named, the broker that the write goes to."""
         self._stage, self._nodes = stage, nodes
 
     def _before_write(self) -> None:
-        if self._nodes and self.operator.stage == self._stage:
-            self._stopped.enter_context(self.kafka.brokers.frozen(*self._nodes))
-            self._nodes = ()
+        if self.operator.stage == self._stage:
+            via = self.operator.memory.recent.forwarding.via
+            nodes = self._nodes or (() if via is None else (via,))
+            self._stopped.enter_context(self.kafka.brokers.frozen(*nodes))
+            self._stage = None
 
     def go_on(self) -> None:
         """Let the nodes that live go on."""
