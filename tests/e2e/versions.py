@@ -19,7 +19,7 @@ from tests.e2e.world import World
 REPOSITORY = "localhost/kafka-reassign-operator"
 EARLIER = "bb9eb4b03d3970341bed014fda196ee4b59e663a"
 """The commit that the tests of the upgrade begin with."""
-PARTS = ("operator", "charts", "deploy", "pyproject.toml", "requirements.lock")
+PARTS = (".dockerignore", "operator", "charts", "deploy", "pyproject.toml", "requirements.lock")
 BUILD = "from localplatform.image import operator_image as built; i = built(); print(i.tag); print(i.archive)"
 
 
