@@ -217,8 +217,9 @@ def brokers_healthy(processes: Processes, directory: Path) -> bool:
         found = brokers.load(processes, directory)
     except PlatformError:
         return False
-    count, version = asked("BROKERS", str(found.count)), asked("KAFKA_VERSION", found.version)
-    return any(map(found.alive, found.controllers)) and (count, version) == (str(found.count), found.version)
+    there = {"BROKERS": str(found.count), "CONTROLLERS": str(len(found.controllers)), "KAFKA_VERSION": found.version}
+    same = all(asked(name, value) == value for name, value in there.items())
+    return any(map(found.alive, found.controllers)) and same
 
 
 def fetch_asked_version() -> None:
