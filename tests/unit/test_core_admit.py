@@ -302,7 +302,7 @@ def test_a_namespace_with_many_resources_does_not_crowd_out_another() -> None:
 @pytest.mark.parametrize(
     ("limits", "lack"),
     [
-        (NamespaceLimits(partitions_in_flight=2), "all 2 places for partitions in flight are taken"),
+        (NamespaceLimits(partitions_in_flight=2), "2 places for partitions in flight, and none is free"),
         (NamespaceLimits(moves_per_broker=1), "broker 0 sends 1 replica already"),
     ],
 )

@@ -126,7 +126,7 @@ def test_a_move_of_others_that_may_not_go_back_is_held_and_named() -> None:
     assert undo.cancels == ()
     assert undo.problem is not None
     assert undo.problem.reason is Reason.CANCEL_UNSAFE
-    assert "2 moves of others" in undo.problem.message
+    assert "moves of others not cancelled yet: 2" in undo.problem.message
     assert "orders-0" in undo.problem.message
     assert "broker 1" in undo.problem.message
 

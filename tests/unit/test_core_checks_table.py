@@ -223,7 +223,7 @@ TABLES: dict[Check, list[Case]] = {
         case(
             "the target has fewer, and fewer than now",
             Reason.BELOW_MIN_IN_SYNC_REPLICAS,
-            "1 replicas are fewer than min.insync.replicas=2",
+            "1 replica would be fewer than min.insync.replicas=2",
             target=(3,),
             cluster=kafka(min_insync=2),
         ),
@@ -457,7 +457,7 @@ TABLES: dict[Check, list[Case]] = {
         case(
             "all places of the cluster are taken",
             Reason.WAITING_FOR_BUDGET,
-            "all 2 places for partitions in flight are taken; it starts when one of them is done",
+            "2 places for partitions in flight, and none is free; it starts when one of them is done",
             budget=used(2, max_partitions=2),
         ),
         case(

@@ -99,7 +99,7 @@ def test_newly_lost_replicas_halve_the_budget_and_the_event_names_them(
     (tell,) = halvings(KafkaClusterStatus(), KafkaClusterStatus(pacing=seen.status))
     assert tell.warning
     assert tell.reason == "BudgetHalved"
-    assert f"from 9 to 4, with 9 in flight, when 1 partitions that were not moved lost replicas in sync ({fallen})" in (
+    assert f"from 9 to 4, with 9 in flight, when 1 partition that did not move lost replicas in sync ({fallen})" in (
         tell.note
     )
 

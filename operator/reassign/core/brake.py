@@ -41,7 +41,7 @@ class Undo:
         named = (f"{tp}: {problem.message}" for tp, problem in sorted(self.held.items()))
         first = self.held[min(self.held)]
         return Problem(
-            first.reason, f"{len(self.held)} moves of others are not cancelled yet; {listed(named, separator='; ')}"
+            first.reason, f"moves of others not cancelled yet: {len(self.held)}; {listed(named, separator='; ')}"
         )
 
 

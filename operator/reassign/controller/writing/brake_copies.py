@@ -47,7 +47,7 @@ class BrakeCopies:
         now = time.monotonic()
         if now < self._made_at + self._number - AT_ONCE:
             message = (
-                f"{len(moves)} moves that have begun lately are not cancelled yet: {self._number - 1} ConfigMaps were "
+                f"moves begun lately that are not cancelled yet: {len(moves)}; {self._number - 1} ConfigMaps were "
                 "made of what was cancelled before, so the next one waits for more; stop what begins these moves"
             )
             return Problem(Reason.CANCELLED_BY_BRAKE, message)

@@ -36,6 +36,7 @@ from reassign.core.report.statuses import blind
 from reassign.errors import ConflictError, Reason
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 from reassign.kube.events import EventRecorder
+from reassign.text import counted
 
 log = structlog.get_logger()
 
@@ -87,13 +88,17 @@ class Writer:
         left = sorted(str(tp) for tp, entry in record.items() if entry.active)
         first = ", ".join(left[:20])
         if at_deadline:
-            note = f"deletionDeadlineSeconds is over with {len(left)} partitions not brought back: {first}"
+            note = f"deletionDeadlineSeconds is over with {counted(len(left), 'partition')} not brought back: {first}"
             event = Event(True, Happened.CANCEL_ABANDONED, note)
         elif any(e.problem and e.problem.reason is Reason.INVALID_REPLICA_ASSIGNMENT for e in record.values()):
             note = "the brokers refused the original order of some partitions"
             event = Event(True, Happened.ORDER_NOT_RESTORED, note)
         elif left:
-            event = Event(False, Happened.REASSIGNMENT_ORPHANED, f"{len(left)} partitions go on moving: {first}")
+            event = Event(
+                False,
+                Happened.REASSIGNMENT_ORPHANED,
+                f"{counted(len(left), 'partition')} in flight, left to move on: {first}",
+            )
         else:
             event = Event(False, Happened.REASSIGNMENT_RELEASED, "nothing of it is in flight any more")
         if resource.owner_gone:

@@ -23,7 +23,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, Topic, TopicPartition
 from reassign.core.model.verdict import Verdict
-from reassign.text import listed
+from reassign.text import counted, listed
 
 COOLDOWN = timedelta(seconds=60)
 """For so long after it was halved the budget stays. Followers that fall behind for one cause leave the ISR within one
@@ -114,8 +114,8 @@ def paced(
 
 def _halved(half: int, budget: int, taken: int, new: Sequence[TopicPartition]) -> str:
     return (
-        f"taken from {budget} to {half}, with {taken} in flight, when {len(new)} partitions that were not moved lost "
-        f"replicas in sync ({listed(new)}); when they have them back it grows again, one at a time; if a broker is "
+        f"taken from {budget} to {half}, with {taken} in flight, when {counted(len(new), 'partition')} that did not move "
+        f"lost replicas in sync ({listed(new)}); when they have them back it grows again, one at a time; if a broker is "
         "down, start it, or move its replicas"
     )
 

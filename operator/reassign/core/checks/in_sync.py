@@ -8,7 +8,7 @@ from reassign.core.checks.input import Input
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, Partition
 from reassign.errors import Reason
-from reassign.text import named_brokers
+from reassign.text import counted, named_brokers
 
 
 def min_in_sync_replicas(i: Input) -> Problem | None:
@@ -18,7 +18,8 @@ def min_in_sync_replicas(i: Input) -> Problem | None:
         return None
     return Problem(
         Reason.BELOW_MIN_IN_SYNC_REPLICAS,
-        f"{len(i.target)} replicas are fewer than min.insync.replicas={required}; name more replicas, or lower it",
+        f"{counted(len(i.target), 'replica')} would be fewer than min.insync.replicas={required}; name more replicas, "
+        "or lower it",
     )
 
 

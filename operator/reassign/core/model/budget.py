@@ -66,7 +66,7 @@ class Budget:
         places = self.partitions - (0 if replaced is None else 1)
         freed = replaced or ()
         if self.max_partitions is not None and places >= self.max_partitions:
-            return Lack(f"all {self.max_partitions} places for partitions in flight are taken")
+            return Lack(f"{counted(self.max_partitions, 'place')} for partitions in flight, and none is free")
         if self.moves_per_broker is None:
             return None
         for broker in sorted(slots):
