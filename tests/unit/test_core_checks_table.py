@@ -463,14 +463,14 @@ TABLES: dict[Check, list[Case]] = {
         case(
             "all places of the resource are taken",
             Reason.WAITING_FOR_BUDGET,
-            "all 1 places",
+            "1 place for partitions",
             own=used(1, max_partitions=1),
             budget=used(2, max_partitions=2),
         ),
         case(
             "what is taken over needs a place of the resource",
             Reason.WAITING_FOR_BUDGET,
-            "all 1 places",
+            "1 place for partitions",
             target=(4, 1, 2),
             own=used(1, max_partitions=1),
             **TO_FOUR,

@@ -114,9 +114,9 @@ def paced(
 
 def _halved(half: int, budget: int, taken: int, new: Sequence[TopicPartition]) -> str:
     return (
-        f"taken from {budget} to {half}, with {taken} in flight, when {counted(len(new), 'partition')} that did not move "
-        f"lost replicas in sync ({listed(new)}); when they have them back it grows again, one at a time; if a broker is "
-        "down, start it, or move its replicas"
+        f"taken from {budget} to {half}, with {taken} in flight, when {counted(len(new), 'partition')} that did not "
+        f"move lost replicas in sync ({listed(new)}); when they have them back it grows again, one at a time; if a "
+        "broker is down, start it, or move its replicas"
     )
 
 
