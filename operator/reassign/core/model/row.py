@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from enum import IntEnum
+from enum import Enum, auto
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry
 from reassign.core.model.states import State
-from reassign.core.model.steps import Alter, Cancel, Elect, Step
+from reassign.core.model.steps import Alter, AlterLogDirs, Cancel, Step
 
 PENDING, BLOCKED = PartitionState.PENDING, PartitionState.BLOCKED
 
@@ -29,21 +29,17 @@ STATUS = {
 """The state that status shows."""
 
 
-class SayingKind(IntEnum):
-    """What a saying is about. Where only one is shown, the first kind goes before the others."""
+class SayingKind(Enum):
+    """What a saying is about, in the order of precedence where only one is shown."""
 
-    PROBLEM = 1
+    PROBLEM = auto()
     """It stands in the way of the next step, or of the beginning."""
-    NOTE = 2
+    NOTE = auto()
     """It is what is being done."""
-    OVERDUE = 3
+    OVERDUE = auto()
     """The move has not come nearer to its end for stallTimeoutSeconds."""
-    COST = 4
-    """It is what a cancel discards, known only while the move is listed: the last status said it."""
-    STALL = 5
+    STALL = auto()
     """The move does not come nearer to its end, and goes on by itself once the cause is removed."""
-    OUTCOME = 6
-    """The record says how the partition ended, or what is not known of it."""
 
 
 class Saying(NamedTuple):
@@ -71,7 +67,7 @@ class Row:
         """What has become of the partition: Restoring while a step restores its order, otherwise as it is recorded."""
         if self.entry is None:
             return None
-        restores = self.entry.state is State.CANCELLING and any(isinstance(step, Alter) for step in self.steps)
+        restores = self.entry.state is State.CANCELLING and self._takes(Alter)
         return State.RESTORING if restores else self.entry.state
 
     @property
@@ -102,8 +98,15 @@ class Row:
         """
         if self.state is State.SUPERSEDING:
             recorded = before is not None and before.state is State.SUPERSEDING
-            return not recorded and any(isinstance(step, Cancel) for step in self.steps)
-        return self.state is State.SUBMITTING and any(isinstance(step, Alter) for step in self.steps)
+            return not recorded and self._takes(Cancel)
+        return self.state is State.SUBMITTING and self._takes(Alter)
+
+    def must_record(self, before: Entry | None) -> bool:
+        """Whether the entry has to be recorded before the steps are taken; `before` is the entry as it is recorded."""
+        return before != self.entry and self._takes(Alter, AlterLogDirs, Cancel)
+
+    def _takes(self, *kinds: type[Step]) -> bool:
+        return any(isinstance(step, kinds) for step in self.steps)
 
     def withhold(self, steps: Collection[Step], before: Entry | None, why: Problem | None = None) -> Row:
         """Return the row without steps that cannot be taken now, as if they had not been decided.
@@ -116,24 +119,19 @@ class Row:
             return replace(self, steps=left)
         return replace(self, entry=before, steps=()) if before and before.active else waiting(PENDING, why)
 
-    @property
-    def must_record(self) -> bool:
-        """Whether its steps need the entry to be recorded first."""
-        return any(not isinstance(step, Elect) for step in self.steps)
-
     def shown(self, cost: Problem | None = None) -> tuple[PartitionState, Problem | None]:
-        """Return the state that status shows, and why; `cost` is what the last status said that a cancel discards."""
+        """Return the state that status shows, and why.
+
+        `cost` is what the last status said that a cancel discards: it is known only while the move is listed.
+        """
         if self.entry is None:
-            return self.waits or PartitionState.PENDING, self.said(SayingKind.PROBLEM) if self.waits else None
+            return self.waits or PENDING, self.said(SayingKind.PROBLEM) if self.waits else None
         status, problem = STATUS[self.entry.state], self.said(SayingKind.PROBLEM)
         if problem and status is PartitionState.IN_FLIGHT:
-            return PartitionState.BLOCKED, problem
-        says = list(self.says)
-        if cost and status is PartitionState.CANCELLING:
-            says.append(Saying(SayingKind.COST, cost))
-        if self.entry.problem:
-            says.append(Saying(SayingKind.OUTCOME, self.entry.problem))
-        return status, min(says, key=lambda saying: saying.kind).problem if says else None
+            return BLOCKED, problem
+        going_on = problem or self.said(SayingKind.NOTE) or self.said(SayingKind.OVERDUE)
+        discarded = cost if status is PartitionState.CANCELLING else None
+        return status, going_on or discarded or self.said(SayingKind.STALL) or self.entry.problem
 
 
 def waiting(state: PartitionState, problem: Problem | None = None) -> Row:

@@ -44,24 +44,28 @@ class Verdict:
         return {tp: row.entry for tp, row in self.rows.items() if row.entry}
 
     @cached_property
+    def acting(self) -> Mapping[TopicPartition, Row]:
+        """The rows that have steps."""
+        return {tp: row for tp, row in self.rows.items() if row.steps}
+
+    @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The steps to take, those that bring a partition back before all others."""
         undo: list[Step] = []
         others: list[Step] = []
-        for row in self.rows.values():
+        for row in self.acting.values():
             (undo if row.goes_back else others).extend(row.steps)
         return (*undo, *others)
 
     @property
     def must_record(self) -> bool:
         """Whether the record has to be written before the steps are taken."""
-        before = self.resource.record
-        return any(row.must_record and before.get(tp) != row.entry for tp, row in self.rows.items())
+        return any(row.must_record(self.resource.record.get(tp)) for tp, row in self.acting.items())
 
     @property
     def starts(self) -> bool:
         """Whether any move begins."""
-        return any(row.begins(self.resource.record.get(tp)) for tp, row in self.rows.items())
+        return any(row.begins(self.resource.record.get(tp)) for tp, row in self.acting.items())
 
     @property
     def unsettled(self) -> bool:

@@ -51,7 +51,7 @@ def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, 
     """
     rows, unanswered = _ended(verdict, recent, at), dict(recent.unanswered)
     sent_at, waited_for = recent.clock.of(at), _last_reasons(verdict.resource) if verdict.steps else {}
-    for tp, row in verdict.rows.items():
+    for tp, row in verdict.acting.items():
         if row.entry is None or not any(isinstance(step, Alter | Cancel) for step in row.steps):
             continue
         via, before = recent.forwarding.via, verdict.resource.record.get(tp)

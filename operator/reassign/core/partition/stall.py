@@ -40,8 +40,10 @@ def _with_stalls(
     timeout, throttled = verdict.resource.spec.stall_timeout_seconds, rules.throttles(verdict.resource)
     rows: dict[TopicPartition, Row] = {}
     for tp, row in verdict.rows.items():
-        entry, partition = row.entry, snapshot.partition(tp)
-        if entry is None or partition is None or row.said(SayingKind.PROBLEM):
+        entry = row.entry
+        if entry is None or not entry.active or row.said(SayingKind.PROBLEM):
+            continue
+        if (partition := snapshot.partition(tp)) is None:
             continue
         before, refused = recent.tracks.get(tp), row.said(SayingKind.STALL)
         if entry.state in (State.CANCELLING, State.SUPERSEDING):
