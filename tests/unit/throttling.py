@@ -69,9 +69,6 @@ class ApiServer:
         """Every owner of a record is known."""
         return set()
 
-    async def answer_for_unreadable(self, key: object) -> None:
-        """Everything can be read."""
-
     async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
         self.status = status.wire()
 
