@@ -62,6 +62,9 @@ class Brokers:
         brokers = [SimpleNamespace(broker_id=id, rack=None, is_fenced=False) for id in self._log_dirs]
         return SimpleNamespace(error_code=0, error_message=None, cluster_id="made", topics=[], brokers=brokers)
 
+    def read_by(self, make: Any, first: int | None = None) -> tuple[Any, int | None]:
+        return self.read(make), first
+
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
         if type(request).__name__ == "DescribeConfigsRequest":
             return SimpleNamespace(
@@ -130,11 +133,12 @@ def plan(brokers: Any) -> None:
     from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus
     from reassign.controller.plans import job
     from reassign.core.plans.model import PlanResource
+    from reassign.inspect import cluster as inspected
 
-    async def connect(connection: Connection, timeout: float) -> KafkaClient:  # noqa: ASYNC109
+    async def connect(connection: Connection, **_: object) -> KafkaClient:
         return KafkaClient(connection, brokers, ThreadPoolExecutor(4), lambda: None)
 
-    job.KafkaClient = SimpleNamespace(connect=connect)  # type: ignore[misc,assignment]
+    inspected.KafkaClient = SimpleNamespace(connect=connect)  # type: ignore[misc,assignment]
     spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "made"}, "goal": {"drainBrokers": [0]}})
     of = {"metadata": {"name": "made", "namespace": "made", "uid": "made"}, "spec": {"bootstrapServers": "made:9092"}}
     asked = PlanResource("uid", 1, "made", "drain", 1, spec, ReassignmentPlanStatus(), True)
