@@ -22,18 +22,20 @@ TESTS = Path(__file__).parent
 LEAST_FREE = 0.15
 """Share of the disk that tests need to be free when they begin: 10 % as any move does, and what they write."""
 PARTS = {
-    "e2e": ("e2e",),
+    "e2e": ("e2e", "-k", "not test_spark"),
     "kafka": ("kafka", "-k", "not 4.1.2"),
     "unit": ("unit",),
     "fleet": ("fleet",),
     "api": ("api",),
     "kafka 4.1.2": ("kafka", "-k", "4.1.2"),
+    "spark pods": ("e2e", "-k", "test_spark"),
     "images": ("images",),
     "argocd": ("argocd",),
     "monitoring": ("monitoring",),
 }
 """By name, the folder and pytest's options, in the order in which they begin: the longest first, and `unit`, which
-compiles what plans, before others plan much. Each version of Kafka has brokers of its own."""
+compiles what plans, before others plan much. Each version of Kafka has brokers of its own; Spark's pods share the
+platform, whose brokers they leave alone."""
 AT_ONCE = 3
 SLOWEST = 20
 

@@ -16,7 +16,7 @@ from localplatform.processes import TIMEOUT
 from localplatform.workload import Workload
 from tests.e2e.world import MB, World, entries, eventually
 
-IN_FLIGHT, MOVES_PER_BROKER = 150, 40
+IN_FLIGHT, MOVES_PER_BROKER = 300, 80
 
 
 @pytest.fixture

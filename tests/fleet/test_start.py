@@ -64,12 +64,16 @@ def test_workers_are_forked_by_a_daemon_that_has_loaded_the_planner(spark: Spark
     assert [row.has for row in spark.range(0, 1, 1, 1).mapInArrow(look, "has boolean").collect()] == [True]
 
 
-def test_a_start_keeps_what_another_run_logs_until_that_is_long() -> None:
+def test_a_start_keeps_what_another_run_logs_until_that_is_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # where no Java is, a start fails soon, and says so in the log
     for written, kept in ((b"of another run\n", True), (b"long\n" * session.LOG_BYTES, False)):
         with session.LOG.open("ab") as log:
             log.write(written)
-        said_by_a_start()
-        assert (written in session.LOG.read_bytes()) == kept
+        assert "Spark does not start" in program("-c", STARTS).err
+        logged = session.LOG.read_bytes()
+        assert ((written in logged), str(tmp_path).encode() in logged) == (kept, True)
 
 
 WANTS_MORE = """

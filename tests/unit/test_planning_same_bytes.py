@@ -13,7 +13,7 @@ from tests.benchmarks.instances import Made, cluster
 from tests.snapshots import in_sync
 
 ROOT = Path(__file__).parents[2]
-RUNS = 10
+RUNS = 3
 MACHINES = (
     {"PYTHONHASHSEED": "1", "TZ": "UTC", "OMP_NUM_THREADS": "1"},
     {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo", "OMP_NUM_THREADS": "4", "NUMBA_CPU_NAME": "generic"},
