@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry, recorded, spread, write_record
+from reassign.core.model.record import Entry, recorded_problem, spread, write_record
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.report.statuses import blind
@@ -15,7 +15,7 @@ from reassign.errors import Reason
 from tests.unit.sim import START, Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)
-FAILED, LATE = State.FAILED, recorded(Reason.DEADLINE_EXCEEDED)
+FAILED, LATE = State.FAILED, recorded_problem(Reason.DEADLINE_EXCEEDED)
 NOWHERE = TopicPartition("nowhere", 0)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
-from reassign.core.model.record import Entry, recorded
+from reassign.core.model.record import Entry, recorded_problem
 from reassign.core.model.snapshot import Broker, Reassignment
 from reassign.core.model.steps import Alter, Cancel
 from reassign.core.report.events import cancellations
@@ -54,7 +54,7 @@ def test_failing_gives_the_entry_up_for_good_and_the_others_go_on() -> None:
     assert (entry.original, entry.target, entry.problem) == (
         (1, 2, 0),
         (3, 1, 2),
-        recorded(Reason.IN_FLIGHT_ELSEWHERE),
+        recorded_problem(Reason.IN_FLIGHT_ELSEWHERE),
     )
 
 
@@ -273,7 +273,7 @@ def test_a_deletion_before_the_cancel_leaves_the_foreign_move_alone() -> None:
         (1, 2, 0),
         (3, 1, 2),
         driver.resources["a"].record[P0].state,
-        recorded(Reason.SUPERSEDING),
+        recorded_problem(Reason.SUPERSEDING),
         via=0,
         sent_at=driver.time,
     )

@@ -100,7 +100,7 @@ class Decision:
 def doubts(resources: Sequence[Resource], throttle: RecordedThrottles | None, memory: Memory) -> Doubts:
     """Return what the next observation is to ask of the brokers that writes without an answer went to."""
     recent, changes = memory.recent, memory.throttle.recent
-    entries = (recent.recorded(tp, entry) for resource in resources for tp, entry in resource.record.items())
+    entries = (recent.open_write(tp, entry) for resource in resources for tp, entry in resource.record.items())
     moves = [*recent.unanswered.values(), *(write for write in entries if write)]
     return recent.forwarding.doubts(recent.now, moves, changes.in_doubt(throttle))
 

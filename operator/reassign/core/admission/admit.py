@@ -32,7 +32,7 @@ from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.memory import Recent
 from reassign.core.model.permission import name_of
 from reassign.core.model.problem import Name
-from reassign.core.model.record import Entry, Record, active, recorded
+from reassign.core.model.record import Entry, Record, active, recorded_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
 from reassign.core.model.row import BLOCKED, PENDING, Row, SayingKind, waiting
@@ -157,7 +157,7 @@ def _held_back(i: Input, violation: Violation) -> Row:
 
 
 def _failed(i: Input, reason: Reason, topic_id: str, original: tuple[int, ...]) -> Row:
-    return Row(Entry(topic_id, original, i.target, State.FAILED, recorded(reason), i.wanted.named))
+    return Row(Entry(topic_id, original, i.target, State.FAILED, recorded_problem(reason), i.wanted.named))
 
 
 def _begin(i: Input) -> Row:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from reassign.core.checks.in_flight import describe
 from reassign.core.checks.input import Input
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry, recorded
+from reassign.core.model.record import Entry, recorded_problem
 from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.states import State
 from reassign.core.model.steps import Cancel
@@ -27,9 +27,9 @@ def supersede(i: Input) -> Row:
     assert theirs is not None
     i.own.take(i.slots, i.partition.leader)
     i.shared.take(i.slots, i.partition.leader)
-    entry = Entry(i.topic.id, theirs.original, i.target, State.SUPERSEDING, recorded(Reason.SUPERSEDING))
+    entry = Entry(i.topic.id, theirs.original, i.target, State.SUPERSEDING, recorded_problem(Reason.SUPERSEDING))
     if i.under_way:
-        return Row(entry.to(State.IN_FLIGHT, recorded(Reason.ORDER_UNKNOWN)))
+        return Row(entry.to(State.IN_FLIGHT, recorded_problem(Reason.ORDER_UNKNOWN)))
     i.budget.take(i.slots, i.partition.leader)  # beside theirs, which is in flight until its cancel is confirmed
     cost = undo_cost(theirs, (i.snapshot.sizes or {}).get(i.tp), i.target).message
     note = f"another client's move ({describe(theirs)}) is cancelled before its own begins; {cost}"

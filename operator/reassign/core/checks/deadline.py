@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from reassign.api.partition_reassignment import Mode
 from reassign.core.checks.input import Input
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import recorded
+from reassign.core.model.record import recorded_problem
 from reassign.core.model.resource import Resource
 from reassign.errors import Reason
 
 
 def deadline(i: Input) -> Problem | None:
-    return recorded(Reason.DEADLINE_EXCEEDED) if i.expired else None
+    return recorded_problem(Reason.DEADLINE_EXCEEDED) if i.expired else None
 
 
 def start_time(resource: Resource, now: datetime) -> datetime | None:

@@ -231,7 +231,7 @@ class Recent:
             since = max(since, self.forwarding.landed(sent)) if sent else since
         return self.now - since >= SETTLE_SECONDS
 
-    def recorded(self, tp: TopicPartition, entry: Entry) -> Write | None:
+    def open_write(self, tp: TopicPartition, entry: Entry) -> Write | None:
         """Return the write that an entry leaves open; its broker may be unknown.
 
         The time in a record is before all records of that reconciliation were written. An earlier process may have sent
@@ -244,7 +244,7 @@ class Recent:
 
     def in_doubt(self, tp: TopicPartition, entry: Entry | None) -> Write | None:
         """Return the last write for a partition, of this process or as it is recorded, that may not have landed."""
-        write = self.unanswered.get(tp) or (self.recorded(tp, entry) if entry else None)
+        write = self.unanswered.get(tp) or (self.open_write(tp, entry) if entry else None)
         return write if write and self.now - self.forwarding.landed(write) < SETTLE_SECONDS else None
 
     def shown(self, tp: TopicPartition, broker: int) -> bool:

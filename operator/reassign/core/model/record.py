@@ -94,7 +94,7 @@ RECORDED_PROBLEMS = {
 """What a record can say besides its state. Only the reason is stored; the sentence is the same for all."""
 
 
-def recorded(reason: Reason) -> Problem:
+def recorded_problem(reason: Reason) -> Problem:
     """Return a problem that a record keeps."""
     return Problem(reason, RECORDED_PROBLEMS[reason])
 
@@ -102,7 +102,7 @@ def recorded(reason: Reason) -> Problem:
 def _known_problem(reason: str | None) -> Problem | None:
     if reason is None or reason not in RECORDED_PROBLEMS:
         return None
-    return recorded(Reason(reason))
+    return recorded_problem(Reason(reason))
 
 
 def read_record(topics: Iterable[RecordTopic]) -> dict[TopicPartition, Entry]:

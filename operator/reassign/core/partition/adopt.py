@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from reassign.api.partition_reassignment import WhenInFlight
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Holder
-from reassign.core.model.record import Entry, Record, active, recorded
+from reassign.core.model.record import Entry, Record, active, recorded_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
@@ -50,12 +50,12 @@ def with_adopted(resource: Resource, snapshot: Snapshot, rules: ClusterRules, ho
         if _moves(tp, frozenset(asked.replicas), snapshot):
             own = Holder(resource.uid, resource.namespace, frozenset(asked.replicas))
             if takes_over or holders.get(tp) == own:
-                original, problem = snapshot.reassignments[tp].original, recorded(Reason.ORDER_UNKNOWN)
+                original, problem = snapshot.reassignments[tp].original, recorded_problem(Reason.ORDER_UNKNOWN)
                 in_flight = State.IN_FLIGHT
                 adopted[tp] = Entry(topic.id, original, asked.replicas, in_flight, problem, asked.named)
         elif resource.up_to_date and resource.status.completion_time:
             at_target = partition.replicas == asked.replicas
-            cancelled = entry.to(State.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY))
+            cancelled = entry.to(State.CANCELLED, recorded_problem(Reason.CANCELLED_EXTERNALLY))
             adopted[tp] = entry if at_target else cancelled
     return {**adopted, **resource.record}
 

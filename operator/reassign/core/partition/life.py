@@ -13,7 +13,7 @@ from reassign.api.partition_reassignment import PreferredLeader, WhenInFlight
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry, recorded
+from reassign.core.model.record import Entry, recorded_problem
 from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.states import State
@@ -66,7 +66,7 @@ def _in_flight(s: Situation) -> Row:
     left = s.undirected()
     if not left.done:
         return left.beside(Row(s.entry))
-    return Row(_with_log_dirs(s, s.directed()).to(State.CANCELLED, recorded(Reason.CANCELLED_EXTERNALLY)))
+    return Row(_with_log_dirs(s, s.directed()).to(State.CANCELLED, recorded_problem(Reason.CANCELLED_EXTERNALLY)))
 
 
 def _settling(s: Situation) -> Row:

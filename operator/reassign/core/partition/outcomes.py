@@ -18,7 +18,7 @@ from reassign.core.model.memory import (
     Touched,
 )
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry, recorded
+from reassign.core.model.record import Entry, recorded_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.row import BLOCKED, PENDING, Row, SayingKind, waiting
 from reassign.core.model.snapshot import TopicPartition
@@ -145,7 +145,7 @@ def _alter_answered(row: Row, entry: Entry, step: Alter, outcome: Outcome) -> An
 
 def _elect_answered(row: Row, entry: Entry, step: Elect, outcome: Outcome) -> Answered:
     """Complete a move, also where another replica stays the leader."""
-    failed = None if outcome.result is Result.APPLIED else recorded(Reason.ELECTION_FAILED)
+    failed = None if outcome.result is Result.APPLIED else recorded_problem(Reason.ELECTION_FAILED)
     return replace(row, entry=entry.to(State.COMPLETED, failed or entry.problem)), (Elected(step.tp),)
 
 
@@ -181,7 +181,7 @@ def _restore_answered(resource: Resource, row: Row, entry: Entry, step: Alter, o
         return row, facts  # it ends when copies between directories have ended, too
     if not resource.deleted:
         return replace(row, entry=None), facts
-    failed = recorded(Reason.INVALID_REPLICA_ASSIGNMENT) if refused else None
+    failed = recorded_problem(Reason.INVALID_REPLICA_ASSIGNMENT) if refused else None
     return replace(row, entry=entry.to(State.CANCELLED, failed or entry.problem)), facts
 
 

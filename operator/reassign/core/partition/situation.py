@@ -10,7 +10,7 @@ from reassign.core.checks.existence import missing
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry, recorded
+from reassign.core.model.record import Entry, recorded_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Reassignment, Snapshot, TopicPartition
 from reassign.core.model.verdict import Verdict
@@ -71,7 +71,7 @@ class Situation:
     @property
     def settled(self) -> bool:
         """Whether what metadata says of a partition that is not in flight can be believed."""
-        return self.recent.settled(self.tp, self.recent.recorded(self.tp, self.entry))
+        return self.recent.settled(self.tp, self.recent.open_write(self.tp, self.entry))
 
     @property
     def at_target(self) -> bool:
@@ -118,4 +118,4 @@ def with_true_original(entry: Entry, listed: tuple[int, ...]) -> Entry:
     """
     if set(entry.original) == set(listed):
         return entry
-    return replace(entry, original=listed, problem=recorded(Reason.ORDER_UNKNOWN))
+    return replace(entry, original=listed, problem=recorded_problem(Reason.ORDER_UNKNOWN))

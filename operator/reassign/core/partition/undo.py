@@ -19,7 +19,7 @@ from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import amount
-from reassign.core.model.record import Entry, Record, active, recorded
+from reassign.core.model.record import Entry, Record, active, recorded_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.snapshot import Reassignment, Snapshot
@@ -99,7 +99,7 @@ def _to_original(s: Situation) -> Row:
         return Row(entry.to(State.COMPLETED) if s.resource.deleted else None)
     if replicas == entry.original:
         return _end(s, entry.problem)
-    return _restore(s, entry) if same else _end(s, recorded(Reason.CANCELLED_EXTERNALLY))
+    return _restore(s, entry) if same else _end(s, recorded_problem(Reason.CANCELLED_EXTERNALLY))
 
 
 def _cancelling(s: Situation) -> Entry:
@@ -111,7 +111,7 @@ def _cancel(s: Situation, entry: Entry, move: Reassignment) -> Row:
     if move.target == frozenset(entry.original) and not move.hangs:
         return Row(entry)
     if move.target != frozenset(entry.target) and not move.hangs:
-        return _end(s, recorded(Reason.CANCELLED_EXTERNALLY))
+        return _end(s, recorded_problem(Reason.CANCELLED_EXTERNALLY))
     entry = with_true_original(entry, move.original)
     required = s.snapshot.topics[s.tp.topic].min_insync_replicas
     unsafe = cancel_problem(entry.original, s.partition, required, s.snapshot.brokers)

@@ -10,7 +10,7 @@ from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
-from reassign.core.model.record import Record, active, recorded
+from reassign.core.model.record import Record, active, recorded_problem
 from reassign.core.report.waits import PASSES, QUEUES
 from reassign.errors import Reason
 from reassign.text import counted, listed, plural
@@ -102,7 +102,7 @@ def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignm
 
 def rebuilt(record: Record) -> Event:
     """Return the event of a record that was lost, with what counts as the resource's own since."""
-    adopted = [e for e in active(record).values() if e.problem == recorded(Reason.ORDER_UNKNOWN)]
+    adopted = [e for e in active(record).values() if e.problem == recorded_problem(Reason.ORDER_UNKNOWN)]
     note = (
         f"its ReassignmentRecords were lost; {counted(len(adopted), 'partition')} in flight to the replicas asked for "
         f"{plural(adopted, 'counts', 'count')} as its own now, and the original order is not known"
