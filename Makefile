@@ -48,7 +48,7 @@ format: $(VENV)  ## format, and correct what the linter can
 test: $(VENV)  ## all tests, with how long each part took: half an hour, an hour from nothing
 	@$(RUN_TESTS) unit api kafka fleet images argocd monitoring e2e
 
-test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e: test-%: $(VENV)  ## one part
+test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e: test-%: $(VENV)  ## a folder
 	@$(RUN_TESTS) $*
 
 explore: $(VENV)  ## the unit tests, with many fresh examples for the property tests

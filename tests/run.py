@@ -35,7 +35,7 @@ PARTS = {
 }
 """By name, the folder and pytest's options, in the order in which they begin: the longest first, and `unit`, which
 compiles what plans, before others plan much. Each version of Kafka has brokers of its own; Spark's pods share the
-platform, whose brokers they leave alone."""
+platform, and leave its brokers and its operator alone."""
 AT_ONCE = 3
 SLOWEST = 20
 

@@ -4,23 +4,52 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from localplatform import brokers, machine, parts
+from localplatform import brokers, cache, machine, node, parts
 from localplatform.brokers import Brokers
-from localplatform.controlplane import ApiServer
+from localplatform.controlplane import CONTROL_PLANE, ApiServer
 from localplatform.operator_pod import OperatorPod
 from tests.e2e.world import World
+
+STARTING = Path("/run/lock/kafka-reassign-tests")
+"""Two parts of the tests share the platform, and only one of them may start it."""
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    with cache.locked(STARTING, "another part of the tests starts the platform, waiting for it"):
+        yield
 
 
 @pytest.fixture(scope="session")
 def platform() -> tuple[ApiServer, Brokers]:
     """The local platform; when it is up it stays as it is. No test stops a controller, so one does."""
+    with starting():
+        make_up()
+    return api_server(), brokers.load(machine.processes(), parts.BROKERS)
+
+
+@pytest.fixture(scope="session")
+def server() -> ApiServer:
+    """The API server of the platform, for tests that need its node alone: what others do meanwhile stays as it is."""
+    with starting():
+        if not all(machine.processes().find(name) for name in (*CONTROL_PLANE, *node.AGENTS)):
+            make_up()
+    return api_server()
+
+
+def make_up() -> None:
     subprocess.run(["make", "up", "CONTROLLERS=1"], cwd=machine.CHECKOUT, check=True)
-    server = ApiServer.load(parts.API)
-    assert server is not None
-    return server, brokers.load(machine.processes(), parts.BROKERS)
+
+
+def api_server() -> ApiServer:
+    found = ApiServer.load(parts.API)
+    assert found is not None
+    return found
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def limited(world: World) -> Iterator[World]:
 
 
 @contextmanager
-def sampled(kafka: Workload, seconds: float = 1.0) -> Iterator[list[tuple[int, Counter[int]]]]:
+def sampled(kafka: Workload, seconds: float) -> Iterator[list[tuple[int, Counter[int]]]]:
     """While the block runs: how many partitions are in flight, and how many replicas each broker is being added."""
     samples: list[tuple[int, Counter[int]]] = []
     over = threading.Event()
@@ -56,7 +56,7 @@ def test_in_flight_moves_of_2000_partitions_stay_within_the_limits(limited: Worl
     targets = {(topic, n): [n % brokers, (n + 2) % brokers] for n in range(2000)}
     name = f"{world.prefix}-many"
     world.resources.append(name)
-    with sampled(world.kafka) as samples:
+    with sampled(world.kafka, 0.5) as samples:
         # the annotation of a client-side apply would hold the whole spec once more
         world.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(world.manifest(name, targets)))
         world.wait_for(name, "Succeeded", seconds=4 * TIMEOUT)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from localplatform.brokers import Brokers
 from localplatform.controlplane import ApiServer
 from localplatform.parts import plugin
 from localplatform.processes import run
@@ -21,10 +20,7 @@ overrides:
 """
 
 
-def test_executors_as_pods_make_the_same_bytes_as_one_machine(
-    platform: tuple[ApiServer, Brokers], tmp_path: Path
-) -> None:
-    server, _ = platform
+def test_executors_as_pods_make_the_same_bytes_as_one_machine(server: ApiServer, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
         write_fleet(folder / "snapshots", clusters=3)

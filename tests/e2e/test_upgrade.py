@@ -15,8 +15,8 @@ from tests.e2e.versions import Version
 from tests.e2e.world import MB, World, eventually
 
 SLOW, FAST = {"interBroker": "64Ki"}, {"interBroker": "1Gi"}
-SIZE = 8 * MB
-"""What a partition holds: at the slow rate it takes two minutes."""
+SIZE = 12 * MB
+"""What a partition holds: at the slow rate it takes three minutes."""
 Recorded = tuple[int, list[int], str, str | None]
 
 
@@ -87,7 +87,7 @@ def continue_through(world: World, change: Callable[[], object], suffix: str) ->
 
     world.patch(name, {"throttle": FAST})
     world.wait_for(name, "Succeeded")
-    world.brokers_say(targets)
+    world.stock_tool_says(targets)
     assert world.created(orders) - created == Counter([(0, 2), (1, 3), (2, 2)])
     assert [reason for type, reason in world.events(name) if type == "Warning"] == []
     wait_restored(world, before)

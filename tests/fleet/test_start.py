@@ -51,7 +51,9 @@ def said_by_a_start(*failing: str) -> str:
 def test_the_first_whole_run_makes_an_archive_of_classes_for_later_ones() -> None:
     assert said_by_a_start("fails") == "3 False"
     assert said_by_a_start() == "3 False"
+    session.LOG.write_bytes(long := b"long\n" * session.LOG_BYTES)
     assert said_by_a_start() == "3 True"
+    assert long not in session.LOG.read_bytes()
 
 
 def test_workers_are_forked_by_a_daemon_that_has_loaded_the_planner(spark: SparkSession) -> None:
@@ -71,7 +73,8 @@ def test_a_start_keeps_what_another_run_logs_until_that_is_long(
     for written, kept in ((b"of another run\n", True), (b"long\n" * session.LOG_BYTES, False)):
         with session.LOG.open("ab") as log:
             log.write(written)
-        assert "Spark does not start" in program("-c", STARTS).err
+        ran = program("-c", STARTS)
+        assert (ran.code, "Spark does not start" in ran.err) == (1, True)
         logged = session.LOG.read_bytes()
         assert ((written in logged), str(tmp_path).encode() in logged) == (kept, True)
 

@@ -18,7 +18,7 @@ from tests.unit.examples import examples
 from tests.unit.tiny_clusters import every_plan, problems, tiny
 
 
-@examples(30)
+@examples(60)
 @given(problems())
 def test_the_optimum_is_the_best_of_all_legal_plans_inside_the_bands(problem: PlacementProblem) -> None:
     assume(problem.movable.any())

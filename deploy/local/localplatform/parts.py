@@ -289,9 +289,11 @@ def plugin() -> Path:
     for name, entry in scripts.items():
         module, _, function = entry.partition(":")
         program = folder / name
-        program.write_text(
+        unfinished = folder / f"{name}.{os.getpid()}"
+        unfinished.write_text(
             f"#!/bin/sh\nexport PYTHONPATH={shlex.quote(str(machine.CHECKOUT / 'operator'))}\n"
             f'exec {shlex.quote(sys.executable)} -c "from {module} import {function}; {function}()" "$@"\n'
         )
-        program.chmod(0o755)
+        unfinished.chmod(0o755)
+        unfinished.rename(program)  # others may run it meanwhile
     return folder

@@ -2,9 +2,8 @@
 
 Pure functions, each from values to a new `Decision`: `decide`, then `gate` after the throttles were changed, `recorded`
 after the records were written, `kept` after what the brake undoes was kept, `only_undone` where the KafkaCluster has
-changed by then, and `settle` after the steps. The controller's loop, the simulator of the tests and `kubectl
-kafka-reassign verify` call these same functions. Nothing is remembered but the records, and the `Memory`, which comes
-in and goes out.
+changed by then, and `settle` after the steps. `kubectl kafka-reassign verify` calls `decide` alone. Nothing is
+remembered but the records, and the `Memory`, which comes in and goes out.
 
 Resources are judged in the order of their age, so that the older one goes first where two want the same partition.
 """
