@@ -1,7 +1,7 @@
-"""Runs the parts of the tests four at a time. All run, even when one fails. At the end it prints the seconds of each
+"""Runs the parts of the tests three at a time. All run, even when one fails. At the end it prints the seconds of each
 part, and the slowest tests of all.
 
-Tests of the platform and of brokers wait more than they work, so four parts fill two cores.
+Tests of the platform and of brokers wait more than they work, so two such parts and one that computes fill two cores.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PARTS = {
 """By name, the folder and pytest's options, in the order in which they begin: the longest first, and `unit`, which
 compiles what plans, before others plan much. Each version of Kafka has brokers of its own; Spark's pods share the
 platform, and leave its brokers and its operator alone."""
-AT_ONCE = 4
+AT_ONCE = 3
 SLOWEST = 20
 
 
