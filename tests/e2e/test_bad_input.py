@@ -58,7 +58,7 @@ def make(world: World) -> Iterator[Clusters]:
 def test_each_bad_entry_is_blocked_with_its_reason_and_the_others_go_on(world: World) -> None:
     orders = world.topic("orders", *[[0, 1]] * 3)
     bad = {
-        (f"{world.prefix}-nobody", 0): ([1, 2], "UnknownTopicOrPartition"),
+        (f"{world.prefix}-unknown", 0): ([1, 2], "UnknownTopicOrPartition"),
         (orders, 7): ([1, 2], "UnknownTopicOrPartition"),
         (orders, 1): ([1, 99], "UnknownBroker"),
         (orders, 2): ([1, 2, 3], "ReplicationFactorChange"),
@@ -197,9 +197,9 @@ def secured(world: World, make: Clusters) -> Any:
 
 SPOILED = {
     "wrong-password": ({"user": "wrong"}, "AuthenticationFailed"),
-    "missing-secret": ({"user": "nobody"}, "SecretNotFound"),
+    "missing-secret": ({"user": "absent"}, "SecretNotFound"),
     "missing-key": ({"key": "pass"}, "SecretKeyNotFound"),
-    "missing-ca": ({"ca": "nobody"}, "SecretNotFound"),
+    "missing-ca": ({"ca": "absent"}, "SecretNotFound"),
 }
 """What is wrong with a KafkaCluster's credentials, and the reason that it gets."""
 

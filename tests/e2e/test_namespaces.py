@@ -39,7 +39,9 @@ def test_a_namespace_moves_the_topics_that_it_is_allowed(world: World, team: Wor
     assert team.namespace in refused["message"]
     status = (team.read(name) or {})["status"]
     assert {key for key, value in status.items() if value} == {"observedGeneration", "conditions"}
-    nowhere = team.move("nowhere", {(own, 0): [2, 3]}, clusterRef=elsewhere(world) | {"name": f"{world.prefix}-nobody"})
+    nowhere = team.move(
+        "nowhere", {(own, 0): [2, 3]}, clusterRef=elsewhere(world) | {"name": f"{world.prefix}-unknown"}
+    )
     assert team.wait_for(nowhere, "Stalled", reason="NamespaceNotAllowed")["message"] == refused["message"]
 
     allow(world, team, own)

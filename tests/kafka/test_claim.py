@@ -203,7 +203,7 @@ def test_a_join_that_waits_holds_up_no_observation(installations: Installations)
     client = installations.started[-1][1]
     began = time.monotonic()
     client.observe()
-    assert time.monotonic() - began < SESSION / 2
+    assert time.monotonic() - began < 1
     assert second.state == ClaimState(second.state.seen)
 
 

@@ -16,9 +16,9 @@ PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("depl
 MAX_WORDS = 30
 WITH_TESTS = ["built/behaviour.md", "comparison/pains.md", "comparison/peers.md", "security/threats.md"]
 KIND_OF_THROTTLE = re.compile(
-    r'\b(?<!directory\.)log_dir\b|LOG_DIR_RATE|LogDirMove|log_dir_moves|"logDir"|\bcopying: Ann'
+    r'\b(?<!directory\.)log_dir\b|LOG_DIR_RATE|LogDirMove|log_dir_moves|"logDir"|\bCopiedTopic\b'
 )
-"""How code names the throttle between log directories, the second kind that there is; `copying` is its record."""
+"""How code names the throttle between log directories, the second kind that there is, in its record `CopiedTopic`."""
 PRIVATE_WORDS = re.compile(
     r"\b((some|no|any|every)body|whoever|mend(s|ed|ing)?|let(s|ting)? go|own(s|ed)? up|t(ake|akes|aken|aking|ook) away"
     r"|mistakes?|look(s|ed|ing)?|ticks?|lack(s|ed|ing)?|(is|are|was|were) over)\b",
