@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,34 +18,23 @@ STARTING = Path("/run/lock/kafka-reassign-tests")
 """Two parts of the tests share the platform, and only one of them may start it."""
 
 
-@contextmanager
-def starting() -> Iterator[None]:
-    with cache.locked(STARTING, "another part of the tests starts the platform, waiting for it"):
-        yield
-
-
 @pytest.fixture(scope="session")
 def platform() -> tuple[ApiServer, Brokers]:
     """The local platform; when it is up it stays as it is. No test stops a controller, so one does."""
-    with starting():
-        make_up()
-    return api_server(), brokers.load(machine.processes(), parts.BROKERS)
+    return started(), brokers.load(machine.processes(), parts.BROKERS)
 
 
 @pytest.fixture(scope="session")
 def server() -> ApiServer:
     """The API server of the platform, for tests that need its node alone: what others do meanwhile stays as it is."""
-    with starting():
-        if not all(machine.processes().find(name) for name in (*CONTROL_PLANE, *node.AGENTS)):
-            make_up()
-    return api_server()
+    return started(unless_running=True)
 
 
-def make_up() -> None:
-    subprocess.run(["make", "up", "CONTROLLERS=1"], cwd=machine.CHECKOUT, check=True)
-
-
-def api_server() -> ApiServer:
+def started(unless_running: bool = False) -> ApiServer:
+    with cache.locked(STARTING, "another part of the tests starts the platform, waiting for it"):
+        running = all(machine.processes().find(name) for name in (*CONTROL_PLANE, *node.AGENTS))
+        if not (running and unless_running):
+            subprocess.run(["make", "up", "CONTROLLERS=1"], cwd=machine.CHECKOUT, check=True)
     found = ApiServer.load(parts.API)
     assert found is not None
     return found
