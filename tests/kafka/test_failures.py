@@ -52,7 +52,7 @@ def test_a_write_is_not_sent_when_nobody_lists_what_is_in_flight(kafka: Kafka) -
     eventually(lambda: kafka.settled(tp, [1, 0]))
 
 
-def test_a_broker_that_is_down_is_a_fenced_one_and_its_replicas_are_offline(
+def test_a_broker_that_is_down_is_fenced_and_its_replicas_are_offline(
     kafka: Kafka, broker_3_is_down: TopicPartition
 ) -> None:
     assert kafka.observe().brokers[3] == Broker(3, rack=rack(3), fenced=True)
