@@ -23,9 +23,8 @@ class Clusters:
         self.world = world
         self.made: list[tuple[str, str]] = []
 
-    def cluster(self, name: str, bootstrapServers: str, **spec: Any) -> str:  # noqa: N803
+    def cluster(self, name: str, **spec: Any) -> str:
         name = f"{self.world.prefix}-{name}"
-        spec |= {"bootstrapServers": bootstrapServers}
         self._apply("kafka.reassign.dev/v1alpha1", "KafkaCluster", name, {"spec": spec})
         return name
 
@@ -148,12 +147,12 @@ def test_a_missing_kafka_cluster_is_named_and_found_when_it_comes(world: World, 
     name = world.move("no-cluster", {("orders", 0): [1, 2]}, clusterRef={"name": f"{world.prefix}-later"})
     stalled = world.wait_for(name, "Stalled", reason="ClusterNotFound")
     assert f"{world.prefix}-later" in stalled["message"]
-    make.cluster("later", "127.0.0.1:1")
+    make.cluster("later", bootstrapServers="127.0.0.1:1")
     world.wait_for(name, "Ready", "False", "ClusterUnreachable")
 
 
 def test_an_unreachable_cluster_is_reported_on_it_and_on_its_resources(world: World, make: Clusters) -> None:
-    cluster = make.cluster("nowhere", "127.0.0.1:1")
+    cluster = make.cluster("nowhere", bootstrapServers="127.0.0.1:1")
     world.wait_for(cluster, "Ready", "False", "ClusterUnreachable", kind="kafkacluster")
     name = world.move("waits", {("orders", 0): [1, 2]}, clusterRef={"name": cluster})
     world.wait_for(name, "Ready", "False", "ClusterUnreachable")
@@ -163,7 +162,7 @@ def test_an_unreachable_cluster_is_reported_on_it_and_on_its_resources(world: Wo
 
 def test_two_kafka_clusters_for_one_cluster_only_the_older_is_served(world: World, make: Clusters) -> None:
     orders = world.topic("orders", [0, 1])
-    twin = make.cluster("twin", world.brokers.bridge_bootstrap_servers)
+    twin = make.cluster("twin", bootstrapServers=world.brokers.bridge_bootstrap_servers)
     stalled = world.wait_for(twin, "Stalled", reason="DuplicateCluster", kind="kafkacluster")
     assert f"{world.namespace}/local" in stalled["message"]
     name = world.move("through-twin", {(orders, 0): [2, 3]}, clusterRef={"name": twin})
@@ -243,7 +242,7 @@ def other(world: World, tmp_path: Path) -> Iterator[Brokers]:
 
 
 def test_brokers_that_have_become_another_cluster_are_left_alone(world: World, make: Clusters, other: Brokers) -> None:
-    cluster = make.cluster("other", other.bridge_bootstrap_servers)
+    cluster = make.cluster("other", bootstrapServers=other.bridge_bootstrap_servers)
     world.wait_for(cluster, "Ready", kind="kafkacluster")
     other.stop()
     other.start()

@@ -12,6 +12,11 @@ from localplatform import prerequisites
 from reassign.spark import session
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of the start first: they make the archive of classes with which each later program starts."""
+    items.sort(key=lambda item: item.path.name != "test_start.py")
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     prerequisites.require(["fleet"])

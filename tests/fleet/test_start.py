@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from reassign.caches import of_user
 from reassign.planning import machine_code
-from reassign.spark import session
+from reassign.spark import class_archive, session
 from tests.fleet.program import program
 
 STARTS = """
@@ -31,12 +32,16 @@ with session.started("local[2]") as spark:
 
 
 @pytest.fixture
-def without_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a cache with only the planner's machine code in it, which takes long to compile."""
+def without_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Use a cache with only the planner's machine code in it, which takes long to compile. The archive that is made
+    goes into the user's cache: the tests after this one start with it."""
     [cache] = of_user()
     (code := cache / machine_code.NAME).mkdir(parents=True, exist_ok=True)
     (tmp_path / machine_code.NAME).symlink_to(code)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    yield
+    if (made := tmp_path / class_archive.NAME).exists():
+        shutil.copytree(made, cache / class_archive.NAME, dirs_exist_ok=True)
 
 
 def said_by_a_start(*failing: str) -> str:

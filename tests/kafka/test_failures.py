@@ -6,18 +6,22 @@ import pytest
 
 from localplatform.brokers import rack
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
-from reassign.core.model.steps import APPLIED, Alter, Cancel, Result
+from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Result
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually
+from tests.kafka.log_dirs import directory, other_directory
 
 
 @pytest.fixture(scope="module")
-def broker_3_is_down(kafka: Kafka) -> Iterator[None]:
+def broker_3_is_down(kafka: Kafka) -> Iterator[TopicPartition]:
+    """A partition that is on it, and on broker 0."""
+    tp = TopicPartition(kafka.topic([0, 3], megabytes=1), 0)
+    assert kafka.partition(tp).offline == frozenset()
     kafka.brokers.shut_down(3)
     eventually(lambda: kafka.observe().brokers[3].fenced)
-    yield
+    yield tp
     kafka.brokers.restart(3)
-    eventually(lambda: not kafka.observe().brokers[3].fenced)
+    eventually(lambda: kafka.settled(tp, [0, 3]))
 
 
 def test_observing_goes_on_while_a_broker_dies_and_comes_back(kafka: Kafka) -> None:
@@ -48,9 +52,18 @@ def test_a_write_is_not_sent_when_nobody_lists_what_is_in_flight(kafka: Kafka) -
     eventually(lambda: kafka.settled(tp, [1, 0]))
 
 
-@pytest.mark.usefixtures("broker_3_is_down")
-def test_a_broker_that_is_down_is_a_fenced_one(kafka: Kafka) -> None:
+def test_a_broker_that_is_down_is_fenced_and_its_replicas_are_offline(
+    kafka: Kafka, broker_3_is_down: TopicPartition
+) -> None:
     assert kafka.observe().brokers[3] == Broker(3, rack=rack(3), fenced=True)
+    eventually(lambda: kafka.partition(broker_3_is_down).offline == {3})
+
+
+def test_a_broker_that_is_down_does_not_stop_the_others_copies(kafka: Kafka, broker_3_is_down: TopicPartition) -> None:
+    there, other = str(kafka.brokers.log_dirs(3)[0]), other_directory(kafka, broker_3_is_down, 0)
+    [outcome] = kafka.perform(AlterLogDirs(broker_3_is_down, ((3, there), (0, other))))
+    assert outcome.result is Result.UNKNOWN
+    eventually(lambda: directory(kafka, broker_3_is_down, 0) == other)
 
 
 @pytest.mark.usefixtures("broker_3_is_down")

@@ -102,19 +102,6 @@ def test_a_directory_that_a_broker_does_not_have_is_refused(kafka: Kafka) -> Non
     assert (outcome.result, outcome.reason) == (Result.REFUSED, Reason.UNKNOWN_LOG_DIR)
 
 
-def test_a_broker_that_is_down_does_not_stop_the_others_copies(kafka: Kafka) -> None:
-    tp = TopicPartition(kafka.topic([0, 1], megabytes=1), 0)
-    other, unused = other_directory(kafka, tp, 1), other_directory(kafka, tp, 0)
-    kafka.brokers.shut_down(0)
-    try:
-        [outcome] = kafka.perform(AlterLogDirs(tp, ((0, unused), (1, other))))
-        assert outcome.result is Result.UNKNOWN
-        eventually(lambda: directory(kafka, tp, 1) == other)
-    finally:
-        kafka.brokers.restart(0)
-    eventually(lambda: kafka.settled(tp, [0, 1]))
-
-
 def test_an_offline_directory_blocks_its_entry_until_it_is_fixed(kafka: Kafka) -> None:
     a, b = kafka.brokers.log_dirs(2)
     there, tp = TopicPartition(kafka.topic([2]), 0), TopicPartition(kafka.topic([0, 1], megabytes=1), 0)

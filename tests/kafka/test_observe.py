@@ -93,15 +93,6 @@ def test_log_directories_with_their_volumes_of_holders_and_destinations(kafka: K
     assert sum(found.logs.get(tp, 0) for found in log_dirs[0].values()) > MEGABYTE
 
 
-def test_a_replica_on_a_broker_that_is_down_is_offline(kafka: Kafka) -> None:
-    tp = TopicPartition(kafka.topic([0, 1]), 0)
-    assert kafka.partition(tp).offline == frozenset()
-    kafka.brokers.shut_down(1)
-    eventually(lambda: kafka.partition(tp).offline == {1})
-    kafka.brokers.restart(1)
-    eventually(lambda: kafka.settled(tp, [0, 1]))
-
-
 def test_no_sizes_when_none_are_asked_for(kafka: Kafka) -> None:
     assert kafka.observe().sizes is None
 

@@ -261,10 +261,10 @@ class Brokers:
             "controller.listener.names=CONTROLLER",
             f"listener.security.protocol.map={protocols}",
             f"offsets.topic.replication.factor={min(3, self.count)}",
-            "offsets.topic.num.partitions=4",
+            "offsets.topic.num.partitions=1",  # a broker asks each one that it follows twice a second
             f"transaction.state.log.replication.factor={min(3, self.count)}",
             "transaction.state.log.min.isr=1",
-            "transaction.state.log.num.partitions=4",
+            "transaction.state.log.num.partitions=1",
             "num.partitions=1",
             f"default.replication.factor={min(3, self.count)}",
             "auto.create.topics.enable=false",

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localplatform.console import PlatformError
-from localplatform.processes import Processes, run, wait_until
+from localplatform.processes import Processes, publish, run, wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 LOCAL = CHECKOUT / ".local"
@@ -62,9 +62,7 @@ def claim() -> None:
         raise PlatformError(f"the platform uses the network {NETWORK}, but this machine has a route there: {taken}")
     for folder in (RUN, STATE, LOCAL):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    unfinished = OWNER.with_suffix(".unfinished")
-    unfinished.write_text(json.dumps(asdict(Owner(str(CHECKOUT), IP_FORWARD.read_text().strip()))))
-    unfinished.rename(OWNER)
+    publish(OWNER, json.dumps(asdict(Owner(str(CHECKOUT), IP_FORWARD.read_text().strip()))))
 
 
 def add_bridge() -> None:

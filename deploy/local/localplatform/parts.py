@@ -17,7 +17,7 @@ from localplatform.console import PlatformError, say
 from localplatform.controlplane import CONTROL_PLANE, ApiServer, start_api_server, start_controllers
 from localplatform.image import Image, fleet_image, operator_image
 from localplatform.machine import ADDRESS, LOCAL, STATE
-from localplatform.processes import Processes
+from localplatform.processes import Processes, publish
 from localplatform.settings import asked
 from localplatform.workload import Workload
 
@@ -276,9 +276,7 @@ def write_env(server: ApiServer | None, found: brokers.Brokers | None) -> None:
         }
     lines = [f"export {name}={shlex.quote(str(value))}" for name, value in values.items()]
     lines.append(f'export PATH={shlex.quote(f"{binaries()}:{plugin()}")}:"$PATH"')
-    unfinished = LOCAL / "env.unfinished"
-    unfinished.write_text("\n".join([*lines, ""]))
-    unfinished.rename(LOCAL / "env")
+    publish(LOCAL / "env", "\n".join([*lines, ""]))
 
 
 def plugin() -> Path:
@@ -288,12 +286,9 @@ def plugin() -> Path:
     scripts = tomllib.loads((machine.CHECKOUT / "pyproject.toml").read_text())["project"]["scripts"]
     for name, entry in scripts.items():
         module, _, function = entry.partition(":")
-        program = folder / name
-        unfinished = folder / f"{name}.{os.getpid()}"
-        unfinished.write_text(
+        program = (
             f"#!/bin/sh\nexport PYTHONPATH={shlex.quote(str(machine.CHECKOUT / 'operator'))}\n"
             f'exec {shlex.quote(sys.executable)} -c "from {module} import {function}; {function}()" "$@"\n'
         )
-        unfinished.chmod(0o755)
-        unfinished.rename(program)  # others may run it meanwhile
+        publish(folder / name, program, 0o755)
     return folder

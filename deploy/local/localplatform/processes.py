@@ -69,10 +69,7 @@ class Processes:
             )
         _children[child.pid] = child
         process = Process(name, child.pid, _start_time(child.pid) or 0)
-        record = self.records / f"{name}.json"
-        unfinished = record.with_suffix(".unfinished")
-        unfinished.write_text(json.dumps({"pid": process.pid, "started": process.started}))
-        unfinished.rename(record)
+        publish(self.records / f"{name}.json", json.dumps({"pid": process.pid, "started": process.started}))
         return process
 
     def log(self, name: str) -> Path:
@@ -151,6 +148,14 @@ def run(command: Sequence[str | Path], *, input: str | None = None, env: Mapping
         output = (finished.stdout + finished.stderr).strip()[-4000:]
         raise PlatformError(f"failed ({finished.returncode}): {' '.join(map(str, command))}\n{output}")
     return finished.stdout
+
+
+def publish(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file beside its place and rename it: others read it whole, or not at all."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.chmod(mode)
+    unfinished.rename(path)
 
 
 def free_port(address: str = "127.0.0.1") -> int:
