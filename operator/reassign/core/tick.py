@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from reassign.api.kafka_cluster import Execution
 from reassign.api.reassignment_record import RecordedThrottles
@@ -81,8 +82,8 @@ class Decision:
     """The cancels of other clients' moves."""
     keep: TargetReplicas = field(default_factory=dict)
     """The moves to keep before anything is cancelled."""
-    errors: tuple[tuple[Resource, Exception], ...] = ()
-    """The resources that a bug keeps from being judged."""
+    errors: tuple[tuple[Resource | None, Exception], ...] = ()
+    """The resources that a bug keeps from being judged; None stands for what no single resource explains."""
 
     @property
     def begins(self) -> bool:
@@ -94,6 +95,10 @@ class Decision:
         """All steps, each once."""
         own = (step for verdict in self.verdicts for step in verdict.steps)
         return tuple(dict.fromkeys([*own, *(self.brake.cancels if self.brake else ())]))
+
+    def failed(self, error: Exception) -> Decision:
+        """Return the decision after an error that no single resource explains."""
+        return replace(self, errors=(*self.errors, (None, error)))
 
 
 def doubts(resources: Sequence[Resource], throttle: RecordedThrottles | None, memory: Memory) -> Doubts:
@@ -112,62 +117,110 @@ def decide(
     rules: ClusterRules,
     now: datetime,
 ) -> Decision:
-    """Decide about all resources; those that a bug keeps from being judged are apart.
+    """Decide about all resources: first what brings moves back, which stands whatever fails after it.
 
-    The moves of such a resource are unknown, so no move starts on the cluster. Raises what no single resource explains.
+    A resource that a bug keeps from being judged is in `errors`, and of it only the undo is decided. Its other moves
+    are unknown, so no move starts on the cluster. After an error that no single resource explains only the undo is
+    left: of all resources, or, where the throttles alone cannot be decided, beside what was judged.
     """
-    try:
-        return _decide(resources, snapshot, configs, memory, rules, now)
-    except Exception:
-        errors = [(r, e) for r in resources if (e := _error(r, snapshot, configs, memory, rules, now))]
-        if not errors:
-            raise
-    failing = {resource.uid: resource for resource, _ in errors}
-    holding = [r for r in failing.values() if r.record_lost or active(r.record)]
-    if holding:
-        rules = replace(rules, hold=rules.hold or _wait_for(holding[0]))
-    others = [resource for resource in resources if resource.uid not in failing]
-    return replace(_decide(others, snapshot, configs, memory, rules, now), errors=tuple(errors))
-
-
-def _decide(
-    resources: Sequence[Resource],
-    snapshot: Snapshot,
-    configs: ConfigRead,
-    memory: Memory,
-    rules: ClusterRules,
-    now: datetime,
-) -> Decision:
     recent = replace(memory.recent, clock=Clock(memory.recent.now, now))
+    inputs = _Inputs(snapshot, configs, replace(memory, recent=recent), rules, now)
+    try:
+        return _remembered(_throttled(_judged(resources, inputs), inputs))
+    except Exception:
+        return _remembered(_undone_at_least(resources, inputs))
+
+
+class _Inputs(NamedTuple):
+    """What resources are judged by."""
+
+    snapshot: Snapshot
+    configs: ConfigRead
+    memory: Memory
+    rules: ClusterRules
+    now: datetime
+
+
+def _undone(resources: Sequence[Resource], inputs: _Inputs) -> tuple[list[Verdict], Recent]:
+    """Judge what brings moves back, and nothing else."""
+    snapshot, _, memory, rules, now = inputs
+    recent = memory.recent
     by_age = sorted((bounded(r, rules.throttle) for r in resources), key=lambda r: r.age_key)
     records = [with_adopted(r, snapshot, rules, recent.holders) for r in by_age]
     verdicts = [
         Verdict.of(r, record, expired=deadline_passed(r, now)) for r, record in zip(by_age, records, strict=True)
     ]
     recent = replace(recent, holders=holders_of(verdicts, snapshot, recent.holders))
-    verdicts = [undo(verdict, snapshot, recent, rules, now) for verdict in verdicts]
+    return [undo(verdict, snapshot, recent, rules, now) for verdict in verdicts], recent
+
+
+def _judged(resources: Sequence[Resource], inputs: _Inputs) -> Decision:
+    """Judge all but the throttles, which are left as they are."""
+    snapshot, _, memory, rules, _ = inputs
+    verdicts, recent = _undone(resources, inputs)
     verdicts = [release(follow(verdict, snapshot, recent, rules)) for verdict in verdicts]
     verdicts, tracks = stalls(verdicts, snapshot, recent, rules)
     verdicts, silence = admit(verdicts, snapshot, rules, recent)
-    verdicts, throttle, throttle_memory = decide_throttles(
-        verdicts, snapshot, configs, memory.throttle, recent, rules.throttle
+    return _undecided(verdicts, replace(memory, recent=replace(recent, tracks=tracks, silence=silence)), inputs)
+
+
+def _undecided(verdicts: Sequence[Verdict], memory: Memory, inputs: _Inputs) -> Decision:
+    """Return the decision that leaves the throttles as they are."""
+    snapshot, configs, _, rules, _ = inputs
+    untouched = ThrottleDecision(rules.throttle.record, untouched=True)
+    return Decision(snapshot, configs, rules.execution, tuple(verdicts), memory, untouched)
+
+
+def _throttled(decision: Decision, inputs: _Inputs) -> Decision:
+    """Decide about the throttles that the moves need."""
+    memory = decision.memory
+    verdicts, throttle, after = decide_throttles(
+        decision.verdicts, inputs.snapshot, inputs.configs, memory.throttle, memory.recent, inputs.rules.throttle
     )
+    return replace(decision, verdicts=tuple(verdicts), throttle=throttle, memory=replace(memory, throttle=after))
+
+
+def _undone_at_least(resources: Sequence[Resource], inputs: _Inputs) -> Decision:
+    """Decide what can be decided after an error: each resource is tried alone."""
+    alone = [(resource, *_alone(resource, inputs)) for resource in resources]
+    errors = [(resource, error) for resource, _, error in alone if error]
+    if holding := next((r for r, _ in errors if r.record_lost or active(r.record)), None):
+        inputs = inputs._replace(rules=replace(inputs.rules, hold=inputs.rules.hold or _wait_for(holding)))
+    try:
+        decision = _judged([resource for resource, _, error in alone if error is None], inputs)
+    except Exception as error:
+        decision, errors = _undecided((), inputs.memory, inputs).failed(error), []
+    else:
+        try:
+            decision = _throttled(decision, inputs)
+        except Exception as error:
+            decision = only_undone(decision).failed(error)
+    known = {verdict.resource.uid for verdict in decision.verdicts}
+    undone = (replace(v, partial=True) for _, v, _ in alone if v and v.resource.uid not in known)
+    return replace(decision, verdicts=(*decision.verdicts, *undone), errors=(*errors, *decision.errors))
+
+
+def _alone(resource: Resource, inputs: _Inputs) -> tuple[Verdict | None, Exception | None]:
+    """Judge one resource alone; return its undo, unless that fails too, and the error."""
+    verdict = None
+    try:
+        [verdict], _ = _undone([resource], inputs)
+        _throttled(_judged([resource], inputs), inputs)
+    except Exception as error:
+        return verdict, error
+    return verdict, None
+
+
+def _remembered(decision: Decision) -> Decision:
+    """Forget what no verdict is about any more."""
+    recent, verdicts = decision.memory.recent, decision.verdicts
     recent = replace(
         recent,
-        tracks=tracks,
-        silence=silence,
         cancelled=recent.cancelled & _cancelling(verdicts),
         answered=recent.answered & {tp for v in verdicts for tp in active(v.record)},
         doubts={k: p for k, p in recent.doubts.items() if any(k[0] in v.resource.named for v in verdicts)},
     )
-    return Decision(
-        snapshot=snapshot,
-        configs=configs,
-        execution=rules.execution,
-        verdicts=tuple(verdicts),
-        memory=replace(memory, recent=recent, throttle=throttle_memory),
-        throttle=throttle,
-    )
+    return replace(decision, memory=replace(decision.memory, recent=recent))
 
 
 def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> Decision:
@@ -176,9 +229,13 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
     The gate comes before the records: a cancel or a move that is recorded has passed it.
     """
     memory = decision.memory
-    verdicts, throttle = gate_throttles(
-        decision.verdicts, decision.snapshot, decision.configs, decision.throttle, memory.throttle, changes, at
-    )
+    try:
+        verdicts, throttle = gate_throttles(
+            decision.verdicts, decision.snapshot, decision.configs, decision.throttle, memory.throttle, changes, at
+        )
+    except Exception as error:
+        decision = only_undone(decision).failed(error)
+        verdicts, throttle = [*decision.verdicts], memory.throttle
     pacer = memory.pacer.admitted(verdicts, decision.snapshot)
     recent = memory.recent.remember_changes(changes)
     stamped = []
@@ -210,7 +267,10 @@ def recorded(
     if decision.execution is not Execution.CANCEL_ALL:
         return replace(decision, memory=replace(decision.memory, kept={}))
     others = foreign(partitions_held_by(v.resource for v in verdicts), decision.snapshot)
-    decision = replace(decision, brake=undo_foreign(others, decision.snapshot, decision.memory.recent))
+    try:
+        decision = replace(decision, brake=undo_foreign(others, decision.snapshot, decision.memory.recent))
+    except Exception as error:  # what is ours goes back all the same
+        decision = decision.failed(error)
     undone = undone_by(decision.steps, decision.snapshot)
     kept = decision.memory.kept
     return replace(decision, keep={tp: replicas for tp, replicas in undone.items() if kept.get(tp) != replicas})
@@ -262,16 +322,6 @@ def _withhold(verdict: Verdict, withheld: Callable[[Row, Step], bool]) -> Verdic
         if steps := [step for step in row.steps if withheld(row, step)]:
             rows[tp] = row.withhold(steps, verdict.resource.record.get(tp))
     return verdict.with_rows(rows)
-
-
-def _error(
-    resource: Resource, snapshot: Snapshot, configs: ConfigRead, memory: Memory, rules: ClusterRules, now: datetime
-) -> Exception | None:
-    try:
-        _decide([resource], snapshot, configs, memory, rules, now)
-    except Exception as error:
-        return error
-    return None
 
 
 def _wait_for(resource: Resource) -> Problem:

@@ -106,12 +106,15 @@ class Actor:
         return outcomes
 
     async def report(self, verdict: Verdict, snapshot: Snapshot, rules: ClusterRules) -> None:
-        """Write record and status of a resource, and remove the finalizer when all of its partitions are settled."""
+        """Write record and status of a resource, and remove the finalizer when all of its partitions are settled.
+
+        Of one that was not judged to the end there is only the record.
+        """
         uid = verdict.resource.uid
         self._unreported[uid] = ReassignError(Reason.INTERNAL_ERROR, "its status cannot be made")
         try:
             resource = await self.writer.record(verdict.resource, verdict.record, held=verdict.unsettled)
-            if not resource.owner_gone:
+            if not (resource.owner_gone or verdict.partial):
                 await self._report(replace(verdict, resource=resource), snapshot, rules)
         except ReassignError as error:
             self._unreported[uid] = error
@@ -157,7 +160,7 @@ class Actor:
             await self.writer.release(verdict)
             self.written = True
             return None
-        if comes_first(resource):
+        if comes_first(resource) and not verdict.partial:
             status = report(*rules.view(verdict, decision.snapshot), (), self.writer.now())
             written = await self.writer.write(resource, status)
             self.written = True

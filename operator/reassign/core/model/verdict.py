@@ -28,6 +28,8 @@ class Verdict:
     """Whether the finalizer is removed, of a resource that is being deleted."""
     abandoned: bool = False
     """Whether it is released at its deletion deadline, with moves still in flight."""
+    partial: bool = False
+    """Whether a bug kept it from being judged any further than its undo: nothing more is said of it."""
 
     @classmethod
     def of(cls, resource: Resource, record: Record, *, expired: bool = False) -> Verdict:
