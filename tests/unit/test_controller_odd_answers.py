@@ -33,7 +33,7 @@ from reassign.core.model.log_dir_reports import LogDirReports
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Judged, Outcome, Result, Step
 from reassign.errors import Reason
-from reassign.kafka.client import KafkaClient
+from reassign.kafka.client import KafkaClient, StillValid
 from reassign.kafka.connection import Connection
 from reassign.kafka.steps import StepWriter, batches
 from tests.unit.records import record
@@ -227,10 +227,10 @@ class Wired(World):
         async def observe_shortages() -> Any:
             return await self._ask(wire, lambda client: client.observe_shortages())
 
-        async def performed(steps: Sequence[Step]) -> dict[Step, Outcome]:
+        async def performed(steps: Sequence[Step], still_valid: StillValid | None = None) -> dict[Step, Outcome]:
             for tp in (step.tp for step in steps if isinstance(step, Cancel) and step.tp in NAMES):
                 self.recorded_at_cancel[tp] = record(self, NAMES[tp])[tp.topic]["state"]
-            return await perform(steps)
+            return await perform(steps, still_valid)
 
         self.brokers.observe = observe  # type: ignore[method-assign]
         self.brokers.observe_shortages = observe_shortages  # type: ignore[method-assign]

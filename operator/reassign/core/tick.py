@@ -1,9 +1,9 @@
 """The tick: decide what to do about all resources of a cluster, gate it by what could be prepared, settle what it met.
 
 Pure functions, each from values to a new `Decision`: `decide`, then `gate` after the throttles were changed, `recorded`
-after the records were written, `kept` after what the brake undoes was kept, `only_undone` where the KafkaCluster has
-changed by then, and `settle` after the steps. `kubectl kafka-reassign verify` calls `decide` alone. Nothing is
-remembered but the records, and the `Memory`, which comes in and goes out.
+after the records were written, `kept` after what the brake undoes was kept, and `settle` after the steps. `kubectl
+kafka-reassign verify` calls `decide` alone. Nothing is remembered but the records, and the `Memory`, which comes in and
+goes out.
 
 Resources are judged in the order of their age, so that the older one goes first where two want the same partition.
 """
@@ -86,9 +86,9 @@ class Decision:
     """The resources that a bug keeps from being judged; None stands for what no single resource explains."""
 
     @property
-    def begins(self) -> bool:
-        """Whether any move begins."""
-        return any(verdict.starts for verdict in self.verdicts)
+    def beginning(self) -> Mapping[Step, str]:
+        """The steps that wait for a last check of what they were judged by, each with the uid of its resource."""
+        return {step: verdict.resource.uid for verdict in self.verdicts for step in verdict.beginning}
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -194,7 +194,7 @@ def _undone_at_least(resources: Sequence[Resource], inputs: _Inputs) -> Decision
         try:
             decision = _throttled(decision, inputs)
         except Exception as error:
-            decision = only_undone(decision).failed(error)
+            decision = _only_undone(decision).failed(error)
     known = {verdict.resource.uid for verdict in decision.verdicts}
     undone = (replace(v, partial=True) for _, v, _ in alone if v and v.resource.uid not in known)
     return replace(decision, verdicts=(*decision.verdicts, *undone), errors=(*errors, *decision.errors))
@@ -234,7 +234,7 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
             decision.verdicts, decision.snapshot, decision.configs, decision.throttle, memory.throttle, changes, at
         )
     except Exception as error:
-        decision = only_undone(decision).failed(error)
+        decision = _only_undone(decision).failed(error)
         verdicts, throttle = [*decision.verdicts], memory.throttle
     pacer = memory.pacer.admitted(verdicts, decision.snapshot)
     recent = memory.recent.remember_changes(changes)
@@ -293,14 +293,14 @@ def kept(decision: Decision, problem: Problem | None) -> Decision:
     return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=cancels, not_kept=problem))
 
 
-def only_undone(decision: Decision) -> Decision:
-    """Withhold all that begins. A step that is recorded already was not sent: it is judged again."""
-    return replace(decision, verdicts=tuple(map(_only_undo, decision.verdicts)))
+def settle(
+    decision: Decision, outcomes: Mapping[Step, Outcome], at: float, refused: Mapping[str, Problem] | None = None
+) -> Decision:
+    """Take what the steps met into records, sayings and memory; the steps ended at this moment.
 
-
-def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> Decision:
-    """Take what the steps met into records, sayings and memory; the steps ended at this moment."""
-    recent = decision.memory.recent
+    A resource, by uid, that the API server `refused` to show right before is tried again after growing delays.
+    """
+    recent = decision.memory.recent.put_off(refused or {})
     verdicts = []
     for verdict in decision.verdicts:
         verdict, recent = settle_steps(verdict, outcomes, recent, at)
@@ -308,6 +308,11 @@ def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> D
     if decision.brake:
         recent = recent.remember(met_by(decision.brake, outcomes), at)
     return replace(decision, verdicts=tuple(verdicts), memory=replace(decision.memory, recent=recent))
+
+
+def _only_undone(decision: Decision) -> Decision:
+    """Withhold all that begins."""
+    return replace(decision, verdicts=tuple(map(_only_undo, decision.verdicts)))
 
 
 def _only_undo(verdict: Verdict) -> Verdict:

@@ -45,6 +45,7 @@ BROKERS_AT_ONCE = 64
 """Brokers that are asked side by side, each about itself: all that are down cost one time-out together."""
 
 T = TypeVar("T")
+StillValid = Callable[[Sequence[Step]], Awaitable[Collection[Step]]]
 
 log = structlog.get_logger()
 
@@ -237,15 +238,17 @@ class KafkaClient:
             minima, unread = minima | values, unread | problems
         return minima, unread
 
-    async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
+    async def perform(self, steps: Sequence[Step], still_valid: StillValid | None = None) -> dict[Step, Outcome]:
         """Carry the steps out in their order, in batches, and return what each one met.
 
         Cancels come first: no slow broker delays them. Then log directories: brokers have to know them beforehand.
-        A step that fails does not stop the others; UNKNOWN means that it may have been carried out.
+        A step that fails does not stop the others; UNKNOWN means that it may have been carried out. Right before each
+        batch `still_valid` says which of its steps are sent; the others have no outcome.
         """
         outcomes: dict[Step, Outcome] = {}
         for batch in batches(sorted(steps, key=turn)):
-            outcomes |= await self._call(self._steps.carry_out, batch, self._via)
+            if valid := [*await still_valid(batch)] if still_valid else batch:
+                outcomes |= await self._call(self._steps.carry_out, valid, self._via)
         return outcomes
 
     async def configs(

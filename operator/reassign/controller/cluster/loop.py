@@ -19,12 +19,13 @@ from structlog.contextvars import bind_contextvars
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.cluster.actor import Actor
+from reassign.controller.cluster.last_check import LastCheck
 from reassign.controller.cluster.observer import Observation, Observer
 from reassign.controller.cluster.outage import Outage
 from reassign.controller.cluster.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.metrics import Metrics
-from reassign.controller.objects.reading import named, wish
+from reassign.controller.objects.reading import named
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
@@ -49,7 +50,7 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Memory, decide, doubts, gate, kept, only_undone, recorded, settle
+from reassign.core.tick import Memory, decide, doubts, gate, kept, recorded, settle
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 from reassign.kube.lease import LeaseLost
@@ -323,16 +324,17 @@ class ClusterLoop:
         changes = decision.throttle.changes
         changed = await self._attempt(self.actor.throttle(decision, client), lambda p: dict.fromkeys(changes, _lost(p)))
         decision = gate(decision, changed, time.monotonic())
-        self.memory, begins = decision.memory, decision.begins
+        self.memory = decision.memory
+        check = LastCheck(self.writer, attempts, obj, {v.resource.uid: v for v in decision.verdicts})
         # without records nothing begins, and what is to be undone waits for no API server
         written = await self._attempt(self.actor.record(decision, rules, attempts), lambda _: {})
         decision = recorded(decision, written, attempts.refused)
         decision = kept(decision, await self._attempt(self.actor.copies.keep(decision.keep), lambda p: p))
-        if begins and not await self._still_so(obj):
-            decision = only_undone(decision)
-        self.memory = decision.memory
-        outcomes = await self.actor.act(decision, client)
-        decision = settle(decision, outcomes, time.monotonic())
+        self.memory, steps = decision.memory, decision.steps
+        outcomes = await self._attempt(
+            self.actor.act(decision, client, check), lambda p: dict.fromkeys(steps, _lost(p))
+        )
+        decision = settle(decision, outcomes, time.monotonic(), check.refused)
         self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
         await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, rules))
         for resource, error in decision.errors:
@@ -352,13 +354,6 @@ class ClusterLoop:
         if moving or decision.brake or self._restores(observed.snapshot):
             return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
-
-    async def _still_so(self, judged: Object) -> bool:
-        """Whether the API server still has the KafkaCluster that was decided by: the brake may be set by now."""
-        if not await self._write(self.writer.refresh_cluster(self.key), []):
-            return False
-        now = self.store.cluster(self.key)
-        return now is not None and wish(now) == wish(judged)
 
     def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
         """Return the resources to judge now. Some of the settled ones are judged for drift, now and then."""

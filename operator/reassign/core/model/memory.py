@@ -108,7 +108,8 @@ class Recent:
     unanswered: Mapping[TopicPartition, Write] = field(default_factory=dict)
     """The last writes without an answer."""
     answered: frozenset[TopicPartition] = frozenset()
-    """Partitions held by a resource whose last write was this process's, and was answered."""
+    """Partitions held by a resource of which this process knows that no write is open: the last one was its own, and
+    was answered, or was not sent."""
     clock: Clock = field(default_factory=lambda: Clock(0.0, datetime.min.replace(tzinfo=UTC)))
     busy: Mapping[TopicPartition, float] = field(default_factory=dict)
     """When a partition was last seen in flight, or may have been altered."""
@@ -177,6 +178,7 @@ class Recent:
                     if answered:
                         met.add(tp)
                     else:
+                        met.discard(tp)
                         before = unanswered.get(tp)
                         unanswered[tp] = Write(None if before and before.via != via else via, at)
                 case Refused(tp, request, problem):
