@@ -272,12 +272,14 @@ class Driver:
     """Requests that a broker holds, and when they land. It lists nothing before that."""
     silent: set[int] = field(default_factory=set)
     """Brokers that answer nothing."""
+    ahead: float = 0.0
+    """By how many seconds the API server's clock has been set."""
     _shown: list[Metadata] = field(default_factory=list)
     _log_dirs: LogDirs = field(default_factory=dict)
 
     @property
     def time(self) -> datetime:
-        return START + timedelta(seconds=self.now)
+        return START + timedelta(seconds=self.now + self.ahead)
 
     @property
     def rules(self) -> ClusterRules:

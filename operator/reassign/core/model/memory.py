@@ -234,15 +234,14 @@ class Recent:
         return self.now - since >= SETTLE_SECONDS
 
     def open_write(self, tp: TopicPartition, entry: Entry) -> Write | None:
-        """Return the write that an entry leaves open; its broker may be unknown.
+        """Return the write of an earlier process that an entry leaves open; its broker may be unknown.
 
-        The time in a record is before all records of that reconciliation were written. An earlier process may have sent
-        the write as late as when this one began.
+        That process may have sent it as late as when this one began: the time in the record is before all records of
+        that reconciliation were written, and by a clock that may have been set since. A write of this process is in
+        `unanswered` until it has landed.
         """
-        if tp in self.answered or not entry.may_land:
-            return None
-        sent_at = self.clock.since(entry.sent_at) if entry.sent_at else self.started
-        return Write(entry.via, max(sent_at, self.started))
+        open_still = tp not in self.answered and entry.may_land
+        return Write(entry.via, self.started) if open_still else None
 
     def in_doubt(self, tp: TopicPartition, entry: Entry | None) -> Write | None:
         """Return the last write for a partition, of this process or as it is recorded, that may not have landed."""
