@@ -45,9 +45,8 @@ TOPICS = {tp.topic: tp for tp in (OURS, LATER, THEIRS)}
 NAMES = {OURS: "move", LATER: "later"}
 GONE = {errors.UnknownTopicOrPartitionError.errno, errors.InvalidTopicError.errno}
 """What says that a topic is not there is no odd answer."""
-CODES = sorted(
-    {error.errno for error in vars(errors).values() if isinstance(getattr(error, "errno", None), int)} - {0, *GONE}
-)
+KNOWN = {error.errno for error in vars(errors).values() if isinstance(getattr(error, "errno", None), int)}
+CODES = sorted(KNOWN - {0, *GONE} | {9999})
 TEXTS = st.none() | st.sampled_from(["", "-1", "1.5", "ten", "9" * 30, "\x00", "r" * 2000])
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
@@ -343,6 +342,17 @@ def test_cancel_all_takes_back_ours_whatever_fails_for_the_rest(monkeypatch: pyt
     monkeypatch.undo()
     world.reconcile()
     assert world.kafka.reassignments == {}
+
+
+@pytest.mark.parametrize(("where", "function"), [(tick, "settle_steps"), (actor.Actor, "act")])
+def test_a_step_whose_outcome_a_bug_hides_counts_as_unanswered(
+    monkeypatch: pytest.MonkeyPatch, where: Any, function: str
+) -> None:
+    world = Wired()
+    monkeypatch.setattr(where, function, wrong if where is tick else wrong_later)
+    world.delete("move")
+    world.reconcile()
+    assert OURS in world.loop.memory.recent.unanswered
 
 
 def test_nothing_begins_while_a_bug_hides_how_a_cluster_is_served(monkeypatch: pytest.MonkeyPatch) -> None:

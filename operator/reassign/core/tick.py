@@ -24,7 +24,7 @@ from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import Change
 from reassign.core.model.forwarding import Clock, Doubts
-from reassign.core.model.memory import Recent
+from reassign.core.model.memory import Recent, Touched
 from reassign.core.model.permission import name_of
 from reassign.core.model.problem import Names, Problem
 from reassign.core.model.recent_changes import RecentChanges
@@ -33,7 +33,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.row import Row
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
-from reassign.core.model.steps import Cancel, Outcome, Step
+from reassign.core.model.steps import AlterLogDirs, Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.partition.adopt import holders_of, with_adopted
 from reassign.core.partition.life import follow
@@ -291,6 +291,12 @@ def kept(decision: Decision, problem: Problem | None) -> Decision:
     )
     cancels = tuple(cancel for cancel in decision.brake.cancels if cancel.tp in was_kept)
     return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=cancels, not_kept=problem))
+
+
+def unanswered(decision: Decision, at: float) -> Memory:
+    """Return what is remembered while the steps have no answer, should the reconciliation end before that."""
+    facts = [Touched(step.tp, False) for step in decision.steps if not isinstance(step, AlterLogDirs)]
+    return replace(decision.memory, recent=decision.memory.recent.remember(facts, at))
 
 
 def settle(

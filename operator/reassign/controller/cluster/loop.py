@@ -50,7 +50,7 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Memory, decide, doubts, gate, kept, recorded, settle
+from reassign.core.tick import Memory, decide, doubts, gate, kept, recorded, settle, unanswered
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 from reassign.kube.lease import LeaseLost
@@ -330,7 +330,7 @@ class ClusterLoop:
         written = await self._attempt(self.actor.record(decision, rules, attempts), lambda _: {})
         decision = recorded(decision, written, attempts.refused)
         decision = kept(decision, await self._attempt(self.actor.copies.keep(decision.keep), lambda p: p))
-        self.memory, steps = decision.memory, decision.steps
+        self.memory, steps = unanswered(decision, time.monotonic()), decision.steps
         outcomes = await self._attempt(
             self.actor.act(decision, client, check), lambda p: dict.fromkeys(steps, _lost(p))
         )
