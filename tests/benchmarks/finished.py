@@ -269,7 +269,7 @@ class Client:
     async def observe(self, topics: Collection[str], *_: object) -> Snapshot:
         return replace(self._snapshot, topics={name: self._snapshot.topics[name] for name in topics})
 
-    async def perform(self, steps: object) -> Any:
+    async def perform(self, steps: object, still_valid: object = None) -> Any:
         raise AssertionError(steps)
 
     async def close(self) -> None:

@@ -38,7 +38,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result, Step
 from reassign.core.throttle.stage import ConfigRead
-from reassign.core.tick import Decision, kept, only_undone, recorded
+from reassign.core.tick import Decision, kept, recorded
 from reassign.errors import Reason
 from tests.unit import sim
 from tests.unit.configs import broker, copy, topic
@@ -113,14 +113,15 @@ class World(Driver):
 
     def reconcile(self, **options: Any) -> None:
         """One tick, with all that may happen within."""
+        changed = set(self.resources) if self.edited else set()
         with patch.object(sim, "recorded", self._recorded), patch.object(sim, "kept", self._kept):
             try:
-                self.tick(**options)
+                self.tick(changed=changed, **options)
             except KilledError:
                 self.restart()
 
     def _recorded(self, decision: Decision, resources: Mapping[str, Resource]) -> Decision:
-        self._begins = decision.begins
+        self._begins = any(verdict.starts for verdict in decision.verdicts)
         assert isinstance(resources, Resources)
         unwritten = {v.resource.uid for v in decision.verdicts if v.must_record} & resources.refused
         problem = Problem(Reason.API_SERVER_UNAVAILABLE, "the API server does not answer")
@@ -129,8 +130,6 @@ class World(Driver):
 
     def _kept(self, decision: Decision, _: Problem | None) -> Decision:
         decision = kept(decision, self.not_kept)
-        if self.edited and self._begins:
-            decision = only_undone(decision)
         if self.dies is None or (self.patient and not self._begins):
             return decision
         for step in sorted(decision.steps, key=repr)[: self.dies]:

@@ -6,6 +6,7 @@ import threading
 import pytest
 from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaError
+from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, DescribeClusterRequest
@@ -21,6 +22,7 @@ from reassign.kafka.wire import Wire
         (KafkaConnectionManager.get_connection, {"node_id", "timeout_ms", "refresh_metadata_on_err"}),
         (KafkaConnectionManager.wait_for, {"future", "timeout_ms"}),
         (KafkaConnectionManager.run, {"coro", "args"}),
+        (KafkaConnection.close, {"error"}),
         (KafkaConnectionManager.connection_delay, {"node_id"}),
         (ClusterMetadata.request_update, set()),
         (ClusterMetadata.add_coordinator, {"response", "key_type", "key"}),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from kafka.errors import KafkaConnectionError
 
 from reassign.api.kafka_cluster import Limits
 from reassign.core.model.cluster_rules import ClusterRules
@@ -130,3 +131,14 @@ def test_cordoned_directories_block_the_entries_that_would_get_into_them(kafka: 
         eventually(lambda: blocked(kafka, tp, (2, 1)) == "LogDirCordoned")
         assert blocked(kafka, tp, (1, 0)) == ""
     eventually(lambda: blocked(kafka, tp, (2, 1)) == "")
+
+
+def test_a_broker_refuses_to_confirm_the_id_of_another(kafka: Kafka) -> None:
+    wire = kafka.client._wire
+
+    async def confirm(broker: int) -> None:
+        await wire._identify(await wire._connect(0, 2.0), broker, 2.0)
+
+    wire._manager.run(confirm, 0)
+    with pytest.raises(KafkaConnectionError, match="the address of another broker"):
+        wire._manager.run(confirm, 1)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from reassign.api.goal import By
 from reassign.cli.app import app
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.core.survey import roles, survey
 from reassign.errors import MissingReferenceError, Reason
@@ -124,7 +125,8 @@ class Live:
         self.set: Read = {}
 
     async def observe_everything(self) -> Snapshot:
-        return replace(self.kafka.snapshot(), unauthorized_topics=self.hidden)
+        unread = dict.fromkeys(self.hidden, Problem(Reason.NOT_AUTHORIZED, "it may not be described"))
+        return replace(self.kafka.snapshot(), unread_topics=unread)
 
     async def observe(
         self, topics: Collection[str], sizes_of: Collection[TopicPartition], destinations: Collection[int]

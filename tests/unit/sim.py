@@ -5,7 +5,7 @@ For the pure core's tests only: what real brokers do is shown in tests/kafka.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -272,12 +272,14 @@ class Driver:
     """Requests that a broker holds, and when they land. It lists nothing before that."""
     silent: set[int] = field(default_factory=set)
     """Brokers that answer nothing."""
+    ahead: float = 0.0
+    """By how many seconds the API server's clock has been set."""
     _shown: list[Metadata] = field(default_factory=list)
     _log_dirs: LogDirs = field(default_factory=dict)
 
     @property
     def time(self) -> datetime:
-        return START + timedelta(seconds=self.now)
+        return START + timedelta(seconds=self.now + self.ahead)
 
     @property
     def rules(self) -> ClusterRules:
@@ -288,10 +290,18 @@ class Driver:
         self.memory = Memory.begin(self.now)
         self._log_dirs = {}
 
-    def tick(self, *, die_after: int | None = None, lose_answers: bool = False, lands_after: float = 0) -> None:
+    def tick(
+        self,
+        *,
+        die_after: int | None = None,
+        lose_answers: bool = False,
+        lands_after: float = 0,
+        changed: Container[str] = (),
+    ) -> None:
         """One tick, a second later. `die_after` steps the process is killed and another one starts.
 
-        Where answers are lost, the requests land `lands_after` seconds later.
+        Where answers are lost, the requests land `lands_after` seconds later. A last check finds the resources of these
+        uids `changed`: nothing of theirs begins.
         """
         self.now += 1
         forwarded = self._forwarded()
@@ -325,7 +335,7 @@ class Driver:
             return
         decision = kept(recorded(decision, self.resources), None)
         outcomes = {}
-        for step in decision.steps:
+        for step in [step for step in decision.steps if decision.beginning.get(step) not in changed]:
             if left is not None and left == 0:
                 self.restart()
                 return

@@ -111,6 +111,7 @@ def test_a_bug_with_no_single_resource_is_the_clusters(world: World, monkeypatch
     monkeypatch.setattr(tick, "admit", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         world.tick()
+    assert world.conditions("move") == {"Reconciling": "PartitionsInFlight"}
 
 
 def test_a_bug_in_serving_the_cluster_is_reported_while_it_lasts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,47 +17,49 @@ DELETED = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 class Clocks:
-    """The API server's clock, and ours, which is `ahead` of it."""
+    """The clocks of two API servers, the second `apart` from the first, and ours, which is `ahead` of the first."""
 
-    def __init__(self, ahead: timedelta) -> None:
-        self.server, self.ahead = datetime(2026, 1, 1, 12, 0, 0, 700_000, tzinfo=UTC), ahead
-        self.clock = ServerClock(lambda: self.server + self.ahead, lambda: self.server.timestamp())
+    def __init__(self, ahead: timedelta = timedelta(0), apart: timedelta = timedelta(0)) -> None:
+        self.server, self.ahead, self.apart = datetime(2026, 1, 1, 12, 0, 0, 700_000, tzinfo=UTC), ahead, apart
+        self.elapsed = 1000.0
+        self.clock = ServerClock(lambda: self.server + self.ahead, lambda: self.elapsed)
 
     def wait(self, seconds: float) -> None:
         self.server += timedelta(seconds=seconds)
+        self.elapsed += seconds
 
-    def ask(self, seconds: float = 0.0) -> None:
-        """A request that takes so long, and is answered in the end."""
+    def ask(self, seconds: float = 0.0, after: float = 0.0, *, second: bool = False) -> None:
+        """A request that is answered after so many seconds; the answer takes `after` seconds to come."""
         sent = self.clock.sent()
         self.wait(seconds)
-        self.clock.answered(format_datetime(self.server, usegmt=True), sent)
+        date = format_datetime(self.server + (self.apart if second else timedelta(0)), usegmt=True)
+        self.wait(after)
+        self.clock.answered(date, sent)
 
     @property
     def error(self) -> timedelta:
+        """By how much the clock that counts is ahead of the first API server's."""
         return self.clock.now() - self.server
+
+
+SECOND = timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("minutes", [-10, 10])
 def test_one_answer_brings_the_clock_to_within_a_second_of_the_servers(minutes: int) -> None:
     clocks = Clocks(timedelta(minutes=minutes))
+    assert clocks.error == timedelta(minutes=minutes)
     clocks.ask()
-    assert abs(clocks.error) <= timedelta(seconds=1)
+    assert abs(clocks.error) <= SECOND
 
 
-def test_a_clock_that_agrees_with_the_servers_is_left_alone() -> None:
-    clocks = Clocks(timedelta(0))
+@pytest.mark.parametrize(("seconds", "after"), [(0.3, 0.0), (0.0, 8.0), (8.0, 0.0)])
+def test_a_slow_answer_neither_holds_the_clock_back_nor_drives_it_on(seconds: float, after: float) -> None:
+    clocks = Clocks()
     for _ in range(20):
-        clocks.ask(0.3)
-        assert clocks.error == timedelta(0)
-
-
-def test_a_slow_answer_moves_the_clock_no_further_than_it_proves() -> None:
-    clocks = Clocks(timedelta(0))
-    sent = clocks.clock.sent()
-    date = format_datetime(clocks.server, usegmt=True)
-    clocks.wait(8)
-    clocks.clock.answered(date, sent)
-    assert clocks.error == timedelta(0)
+        clocks.ask()
+        clocks.ask(seconds, after)
+        assert -SECOND <= clocks.error <= timedelta(0)
 
 
 @pytest.mark.parametrize("date", [None, "", "yesterday"])
@@ -65,6 +67,57 @@ def test_an_answer_without_a_date_changes_nothing(date: str | None) -> None:
     clocks = Clocks(timedelta(minutes=1))
     clocks.clock.answered(date, clocks.clock.sent())
     assert clocks.error == timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("minutes", [-10, 10])
+def test_of_two_servers_clocks_the_one_behind_counts_and_never_jumps(minutes: int) -> None:
+    apart = timedelta(minutes=minutes)
+    clocks = Clocks(apart=apart)
+    clocks.ask()
+    clocks.ask(second=True)
+    for second in range(1800):
+        before = clocks.clock.now()
+        clocks.wait(1)
+        clocks.ask(second=second % 60 != 0)
+        assert -SECOND <= clocks.error - min(apart, timedelta(0)) <= timedelta(0)
+        assert timedelta(0) <= clocks.clock.now() - before <= 2 * SECOND
+
+
+def test_a_clock_set_back_counts_at_once_and_one_set_forward_later() -> None:
+    clocks = Clocks()
+    clocks.ask()
+    clocks.server -= timedelta(minutes=5)
+    clocks.ask()
+    assert abs(clocks.error) <= SECOND
+    clocks.server += timedelta(minutes=5)
+    for minute in range(12):
+        clocks.ask()
+        assert abs(clocks.error + timedelta(minutes=5 if minute < 10 else 0)) <= SECOND
+        clocks.wait(60)
+
+
+def test_the_last_answer_counts_however_long_no_other_comes() -> None:
+    clocks = Clocks(timedelta(minutes=10))
+    clocks.ask()
+    clocks.wait(3600)
+    assert abs(clocks.error) <= SECOND
+
+
+def test_no_deletion_is_given_up_early_by_a_server_that_is_ahead() -> None:
+    world, clocks = World(), Clocks(apart=timedelta(hours=1))
+    world.change("move", lambda obj: obj["spec"].update(deletionDeadlineSeconds=60))
+    clocks.server = DELETED
+    clocks.ask()
+    world.kube.clock = clocks.clock.now
+    world.kafka.unsafe.add(OURS)
+    world.delete("move")
+    for _ in range(59):
+        clocks.ask(1.0, second=True)
+        world.tick()
+    assert "CancelAbandoned" not in world.kube.events
+    clocks.wait(2)
+    world.tick()
+    assert "CancelAbandoned" in world.kube.events
 
 
 def abandoned(world: World, after: timedelta) -> bool:

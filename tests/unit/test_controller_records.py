@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from copy import deepcopy
-from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -297,11 +297,13 @@ def test_a_missing_cluster_is_reported_and_its_records_stay(world: World) -> Non
     assert world.conditions("move") == {"Stalled": "ClusterNotFound"}
 
 
-def test_a_record_without_resource_and_cluster_is_given_up_after_a_while(world: World) -> None:
+def test_a_record_without_resource_and_cluster_is_given_up_after_a_while(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("main", "move"):
         strip(world, name)
-    now = datetime(2026, 1, 2, tzinfo=UTC)
-    world.kube.clock = lambda: now
+    now = 1000.0
+    monkeypatch.setattr("reassign.controller.supervisor.time", SimpleNamespace(monotonic=lambda: now))
     kube, unused = world.kube, None
     supervisor = Supervisor(world.store, kube, world.loop.writer, world.loop.plans, (), unused)  # type: ignore[arg-type]
     supervisor.listing.scopes[""].due = float("inf")
@@ -309,7 +311,7 @@ def test_a_record_without_resource_and_cluster_is_given_up_after_a_while(world: 
 
     def sweep(seconds: int) -> None:
         nonlocal now
-        now += timedelta(seconds=seconds)
+        now += seconds
         asyncio.run(supervisor._sweep_once())
 
     sweep(0)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from reassign.controller.objects.packing import whole
+from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarding
 from reassign.core.model.steps import Alter, Cancel, Outcome, Result, Step
 from reassign.errors import ApiServerError, Reason
 from tests.unit.records import record
-from tests.unit.world import LATER, OURS, THEIRS, Object, World
+from tests.unit.world import LATER, OURS, THEIRS, Object, World, api_object, forget
 
 Edit = Callable[[Object], None]
 MOVE_LATER = Alter(LATER, (4, 2, 3))
@@ -51,6 +53,104 @@ def made_again(obj: Object) -> None:
 changes = pytest.mark.parametrize("change", [suspended, edited, deleted, made_again])
 
 
+def a_batch(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Have this many partitions in one batch."""
+    monkeypatch.setattr("reassign.kafka.steps.BATCH", size)
+
+
+def while_recorded(world: World, monkeypatch: pytest.MonkeyPatch, name: str, change: Edit) -> list[Object]:
+    """Have another client change an object while the record of LATER is written; the watch is behind."""
+    write_record, changed = world.kube.write_record, []
+
+    async def meanwhile(obj: Object, spec: Object, *, held: bool) -> Object:
+        if any(topic["topic"] == "later" for topic in spec.get("topics", ())) and not changed:
+            changed.append(world.kube.write(f"uid-{name}", change))
+        return await write_record(obj, spec, held=held)
+
+    monkeypatch.setattr(world.kube, "write_record", meanwhile)
+    return changed
+
+
+@changes
+def test_nothing_begins_that_has_changed_while_it_was_recorded(
+    world: World, monkeypatch: pytest.MonkeyPatch, change: Edit
+) -> None:
+    changed = while_recorded(world, monkeypatch, "move", change)
+    world.kafka.copy(OURS)
+    world.tick(3)
+    assert changed
+    assert MOVE_LATER not in world.kafka.writes
+    released = "uid-move" not in world.kube.objects
+    assert released or change is made_again or LATER.topic not in record(world)
+
+
+def test_what_was_left_out_leaves_no_doubt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a write of an earlier process would be in doubt: no list shows yet that the broker passes on what it was sent
+    forget(world.loop, started=time.monotonic() - SETTLE_SECONDS - 1, forwarding=Forwarding())
+    while_recorded(world, monkeypatch, "move", suspended)
+    world.kafka.copy(OURS)
+    world.tick(2)
+    assert world.ready("move")["reason"] == "Suspended"
+    world.change("move", lambda obj: obj["spec"].update(suspend=False))
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+
+
+def more_partitions(world: World, numbers: range) -> list[Object]:
+    """Entries that move further partitions of LATER's topic."""
+    parts = [LATER._replace(partition=number) for number in numbers]
+    kafka = world.kafka
+    assert kafka.sizes is not None
+    kafka.replicas |= dict.fromkeys(parts, kafka.replicas[LATER])
+    kafka.isr |= dict.fromkeys(parts, kafka.isr[LATER])
+    kafka.leader |= dict.fromkeys(parts, kafka.leader[LATER])
+    kafka.sizes |= dict.fromkeys(parts, kafka.sizes[LATER])
+    return [{"topic": "later", "partition": number, "replicas": [4, 2, 3]} for number in numbers]
+
+
+def test_the_cluster_is_read_before_each_batch_a_resource_before_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_batch(monkeypatch, 2)
+    for name, numbers in (("one", range(1, 4)), ("other", range(4, 6))):
+        spec = {"clusterRef": {"name": "main"}, "partitions": more_partitions(world, numbers)}
+        world.put(api_object("PartitionReassignment", name, spec))
+    metadata, perform, events = world.kube.metadata, world.kafka.perform, []
+
+    async def read(kind: str, namespace: str, name: str) -> Object | None:
+        events.append(name)
+        return await metadata(kind, namespace, name)
+
+    def sent(step: Step) -> Outcome:
+        events.append(step.tp.topic)
+        return perform(step)
+
+    monkeypatch.setattr(world.kube, "metadata", read)
+    monkeypatch.setattr(world.kafka, "perform", sent)
+    world.tick(until=lambda: "later" in events)
+    assert events == ["main", "one", "later", "later", "main", "other", "later", "later", "main", "later"]
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_brake_set_between_two_batches_stops_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    """What is brought back goes on meanwhile."""
+    a_batch(monkeypatch, batch)
+    entries = more_partitions(world, range(1, 5))
+    world.change("move", lambda obj: obj["spec"].update(partitions=entries, concurrency={"partitions": 9}))
+    perform = world.kafka.perform
+
+    def sent(step: Step) -> Outcome:
+        if step.tp.topic == "later" and "execution" not in world.kube.objects["uid-main"]["spec"]:
+            world.kube.write("uid-main", brake(world, "Pause"))
+        return perform(step)
+
+    monkeypatch.setattr(world.kafka, "perform", sent)
+    world.tick(4)
+    assert len([tp for tp in world.kafka.reassignments if tp.topic == "later"]) == batch
+    assert world.kafka.replicas[OURS] == (1, 2, 3)
+
+
 @changes
 def test_nothing_begins_by_a_version_that_the_api_server_has_no_more(world: World, change: Edit) -> None:
     world.kube.write("uid-move", change)  # the watch is behind
@@ -85,10 +185,10 @@ def test_metadata_is_read_only_for_what_begins(world: World, monkeypatch: pytest
     assert read == []
     world.kafka.copy(OURS)
     world.tick(until=lambda: LATER in world.kafka.reassignments)
-    assert read == ["move"]
+    assert read == ["main", "move"]
     world.delete("move")
     world.tick(until=lambda: world.store.get("uid-move") is None)
-    assert read == ["move"]
+    assert read == ["main", "move"]
 
 
 def brake(world: World, execution: str) -> Edit:
@@ -155,7 +255,7 @@ def test_what_was_recorded_in_the_same_second_is_read_once_more(world: World, mo
 
 
 def test_a_cancel_without_record_and_answer_is_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lost(steps: list[Step]) -> dict[Step, Outcome]:
+    async def lost(steps: list[Step], still_valid: object = None) -> dict[Step, Outcome]:
         assert [type(step) for step in steps] == [Cancel]
         return dict.fromkeys(steps, Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost"))
 

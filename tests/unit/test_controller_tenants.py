@@ -66,9 +66,9 @@ class FailingBrokers(Brokers):
             raise ClusterError(self.failure, f"{TOKEN}-broker.example:9092 said no")
         return await super().observe(*asked)
 
-    async def perform(self, steps: Any) -> Any:
+    async def perform(self, steps: Any, still_valid: Any = None) -> Any:
         if self.unanswered is None:
-            return await super().perform(steps)
+            return await super().perform(steps, still_valid)
         return dict.fromkeys(steps, Outcome(self.unanswered, Reason.REQUEST_FAILED, f"{TOKEN}-broker:9092 is gone"))
 
 

@@ -94,11 +94,11 @@ TABLES: dict[Check, list[Case]] = {
             tp=TopicPartition("orders", 1),
         ),
         case(
-            "a topic that may not be described is not called missing",
+            "a topic that cannot be read is not called missing",
             Reason.NOT_AUTHORIZED,
-            "DESCRIBE on the topic nowhere",
+            "grant DESCRIBE",
             tp=NOWHERE,
-            known={"unauthorized_topics": frozenset({"nowhere"})},
+            known={"unread_topics": {"nowhere": Problem(Reason.NOT_AUTHORIZED, "grant DESCRIBE")}},
         ),
     ],
     unknown_broker: [

@@ -22,12 +22,13 @@ from reassign.core.model.forwarding import (
     Write,
 )
 from reassign.core.model.memory import Recent
+from reassign.core.model.recent_changes import RecentChanges, SentChange
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Outcome, Result
 from reassign.core.partition.outcomes import settle_steps
 from reassign.core.throttle.diff import Diff
-from reassign.core.throttle.stage import _sent
+from reassign.core.throttle.stage import ConfigRead, _recent_changes, _sent
 from reassign.core.tick import doubts
 from reassign.errors import Reason
 from tests.unit.configs import Throttler, broker, move, store
@@ -234,10 +235,10 @@ def test_what_a_broker_answered_before_says_nothing_of_a_later_write() -> None:
     assert lost.observe(12.0, Forwarded(2, {2})).landed(Write(2, 11.0)) == 12.0 + OVERTAKEN_SECONDS
 
 
-def test_a_time_of_another_machine_that_is_ahead_counts_as_now() -> None:
-    clock = Clock(100.0, datetime(2026, 1, 1, tzinfo=UTC))
-    assert clock.since(datetime(2026, 1, 1, 1, tzinfo=UTC)) == 100.0
-    assert clock.since(clock.of(40.0)) == 40.0
+def test_a_change_of_an_earlier_process_was_made_before_this_one_began() -> None:
+    record = RecordedThrottles(via=1, sent_at=datetime(2026, 1, 1, 1, tzinfo=UTC))
+    recent = Recent(clock=Clock(100.0, datetime(2026, 1, 1, tzinfo=UTC)))
+    assert _recent_changes(RecentChanges(started=90.0), ConfigRead(100.0), recent, record).earlier == Write(1, 90.0)
 
 
 def test_a_resource_settles_at_once_where_its_alter_was_answered() -> None:
@@ -265,14 +266,33 @@ def test_the_broker_of_a_throttle_is_asked_by_a_new_process() -> None:
 def test_a_record_names_no_broker_while_another_may_hold_a_change(
     via: int | None, seconds_ago: float, named: int | None
 ) -> None:
-    clock = Clock(1000.0, datetime(2026, 1, 1, tzinfo=UTC))
-    recent = Recent(started=0.0, clock=clock, forwarding=Forwarding(via=2))
-    before = RecordedThrottles(via=via, sent_at=clock.of(1000.0 - seconds_ago))
+    clock, forwarding = Clock(1000.0, datetime(2026, 1, 1, tzinfo=UTC)), Forwarding(via=2)
+    recent = Recent(started=0.0, clock=clock, forwarding=forwarding)
+    before = RecordedThrottles(via=via, sent_at=clock.of(0.0))
     change = Change(ConfigKey(ConfigResource(ConfigResourceType.TOPIC, "orders"), "rate"), Op.SET, "1")
-    sent = _sent(Diff(RecordedThrottles(), (change,)), before, recent)
-    assert sent
-    assert (sent.via, sent.sent_at) == (named, clock.time)
-    assert _sent(Diff(RecordedThrottles(), ()), before, recent) == before, "nothing is sent"
+    write = Write(via, 1000.0 - seconds_ago)
+    changes = RecentChanges(0.0, 1000.0, forwarding=forwarding)
+    for known in (replace(changes, earlier=write), replace(changes, sent=(SentChange(write, change, False),))):
+        sent = _sent(Diff(RecordedThrottles(), (change,)), before, known, recent)
+        assert sent
+        assert (sent.via, sent.sent_at) == (named, clock.time)
+        assert _sent(Diff(RecordedThrottles(), ()), before, known, recent) == before, "nothing is sent"
+
+
+@pytest.mark.parametrize("seconds", [-3600.0, -600.0, 600.0])
+@pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])
+def test_a_doubt_ends_in_time_whatever_the_api_servers_clock_is_set_to(seconds: float, killed: bool) -> None:
+    driver = moving()
+    driver.tick(lands_after=1000)
+    driver.silent.add(driver.limbo.pop()[1])
+    driver.ahead = seconds
+    if killed:
+        driver.restart()
+    driver.delete("a")
+    driver.ticks(int(LANDING_SECONDS) - 1)
+    assert driver.gone == set()
+    driver.ticks(2 * SETTLED)
+    assert is_undone(driver)
 
 
 def test_a_new_process_goes_on_at_the_broker_that_topics_changed_through() -> None:

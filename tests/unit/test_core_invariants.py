@@ -41,6 +41,15 @@ class Moves(RuleBasedStateMachine):
         if killed:
             self.driver.restart()
 
+    @rule(lands_after=st.sampled_from([0, 0, 5, 50]))
+    def has_changed_at_the_last_check(self, lands_after: int) -> None:
+        self.driver.tick(changed={"a"}, lands_after=lands_after)
+        self.held = self.held or lands_after > 6
+
+    @rule(seconds=st.sampled_from([-600.0, -1.0, 1.0, 600.0]))
+    def another_api_servers_clock_counts(self, seconds: float) -> None:
+        self.driver.ahead += seconds
+
     @rule(seconds=st.integers(1, 6))
     def goes_on(self, seconds: int) -> None:
         self.driver.ticks(seconds)

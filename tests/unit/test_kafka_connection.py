@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from kafka import errors
+from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeConfigsRequest, DescribeLogDirsRequest
 
 from localplatform.certificates import make_authority
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection, Sasl, Tls
 from reassign.kafka.credentials import refused_credentials
+from reassign.kafka.wire import Wire
 
 NO_BROKER = "127.0.0.1:1"
 COMMENT = "# Autorité de certification\n"
@@ -60,3 +66,74 @@ def test_a_comment_alone_is_no_certificate() -> None:
 
 def test_credentials_that_cannot_be_checked_are_not_reported_as_refused() -> None:
     assert refused_credentials(Connection(NO_BROKER, sasl=Sasl("user", "")), seconds=1) is None
+
+
+class Reused:
+    """kafka-python's side of broker 3, at whose address `answering` is now; it counts what that one was asked."""
+
+    def __init__(self, answering: int) -> None:
+        self.answering = answering
+        self.asked: list[str] = []
+        self.errors: list[Exception] = []
+        self.cluster = SimpleNamespace(broker_metadata=lambda _: SimpleNamespace(host="pod", port=9092))
+        self.connection = Pod(self)
+
+    def get_connection(self, node: int, **_: object) -> Any:
+        return self.connection
+
+    async def wait_for(self, *_: object) -> None:
+        pass
+
+    def run(self, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> Any:
+        return asyncio.run(function(*arguments))
+
+
+class Pod:
+    """The connection."""
+
+    init_future = None
+
+    def __init__(self, reused: Reused) -> None:
+        self.reused = reused
+
+    async def send_request(self, request: Any, request_timeout_ms: int) -> Any:
+        self.reused.asked.append(type(request).__name__)
+        if not isinstance(request, DescribeConfigsRequest):
+            return SimpleNamespace()
+        wrong = request.resources[0].resource_name != str(self.reused.answering)
+        code = errors.InvalidRequestError.errno if wrong else 0
+        return SimpleNamespace(results=[SimpleNamespace(error_code=code)])
+
+    def close(self, error: Exception) -> None:
+        self.reused.errors.append(error)
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    wire = Wire(Connection("b:9092"))
+    yield wire
+    wire.close()
+
+
+LOG_DIRS = [DescribeLogDirsRequest(topics=None), AlterReplicaLogDirsRequest(dirs=[])]
+
+
+@pytest.mark.parametrize("request_", LOG_DIRS, ids=["read", "written"])
+def test_no_log_directory_of_another_broker_there_is_touched(wire: Wire, request_: Any) -> None:
+    wire._manager = reused = Reused(answering=5)
+    with pytest.raises(errors.KafkaConnectionError, match="pod:9092 is the address of another broker"):
+        wire.read_from(3, request_, 1.0)
+    with pytest.raises(errors.KafkaConnectionError, match="pod:9092 is the address of another broker"):
+        wire.write(request_, lambda: None, 3)
+    assert reused.asked == ["DescribeConfigsRequest"] * 2
+    assert len(reused.errors) == 2, "the connection is closed"
+
+
+def test_a_broker_confirms_its_id_once_for_each_connection(wire: Wire) -> None:
+    wire._manager = reused = Reused(answering=3)
+    for request_ in LOG_DIRS:
+        wire.read_from(3, request_, 1.0)
+    assert reused.asked == ["DescribeConfigsRequest", "DescribeLogDirsRequest", "AlterReplicaLogDirsRequest"]
+    reused.connection = Pod(reused)
+    wire.read_from(3, LOG_DIRS[0], 1.0)
+    assert reused.asked[3:] == ["DescribeConfigsRequest", "DescribeLogDirsRequest"]

@@ -25,7 +25,9 @@ from reassign.core.model.forwarding import Forwarding
 from reassign.core.model.snapshot import Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
 from reassign.errors import ApiServerError, ClusterError, ConflictError, Reason, ReassignError
+from reassign.kafka.client import StillValid
 from reassign.kafka.connection import Connection
+from reassign.kafka.steps import batches, turn
 from reassign.kube.events import EventRecorder
 from tests.unit import kstatus
 from tests.unit.sim import SimKafka
@@ -131,8 +133,8 @@ class Kube:
         return body
 
 
-class KilledError(Exception):
-    """The process ends here."""
+class KilledError(BaseException):
+    """The process ends here, whatever catches errors."""
 
 
 class Brokers:
@@ -159,11 +161,15 @@ class Brokers:
     async def observe_shortages(self) -> Mapping[str, Topic]:
         return self.short
 
-    async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
+    async def perform(self, steps: Sequence[Step], still_valid: StillValid | None = None) -> dict[Step, Outcome]:
         if self.dies:
             raise KilledError
         self.kept_at_cancel += [len(self._kube.config_maps) for step in steps if isinstance(step, Cancel)]
-        return {step: self._kafka.perform(step) for step in steps}
+        return {
+            step: self._kafka.perform(step)
+            for batch in batches(sorted(steps, key=turn))
+            for step in (await still_valid(batch) if still_valid else batch)
+        }
 
     async def close(self) -> None:
         pass

@@ -320,7 +320,7 @@ class BrokerStatus(Model):
     id: BrokerId
     """The broker's id."""
     rack: Annotated[str, Field(max_length=MAX_SHORT_TEXT_CHARACTERS)] | None = None
-    """Its broker.rack."""
+    """Its broker.rack, cut where it is longer."""
     fenced: bool = False
     """Registered, but not in service."""
 
@@ -402,7 +402,7 @@ class KafkaClusterStatus(Model):
     cluster_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)] | None = None
     """Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is done."""
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_BROKERS)] = ()
-    """The registered brokers."""
+    """The registered brokers, at most 1000, by id."""
     replication_factor_guard: ReplicationFactorGuard | None = None
     """Who forbids a change of the replication factor: Native, the brokers (Kafka 4.1 and later), or
     Emulated, the operator right before each alter."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 SWEEP_SECONDS = 10.0
 WATCHDOG_SECONDS = 5.0
 PAUSE_SECONDS = 0.5
-UNDO_WAITS = timedelta(minutes=10)
+UNDO_WAITS_SECONDS = 600.0
 """How long a record without its resource waits for its KafkaCluster to be made again: a namespace goes no sooner."""
 
 
@@ -60,7 +60,7 @@ class Supervisor:
         self._stray = asyncio.Event()
         self._expiry = Expiry(store, kube, writer)
         self._early: dict[str, tuple[str, Object]] = {}
-        self._missing: dict[ClusterKey, datetime] = {}
+        self._missing: dict[ClusterKey, float] = {}
         """Since when a GET finds no KafkaCluster of that name."""
 
     async def receive(self, kind: str, obj: Object) -> None:
@@ -181,7 +181,7 @@ class Supervisor:
             self._wake((namespace, name))
             return
         if readable:
-            self._missing.setdefault((namespace, name), self._kube.now())
+            self._missing.setdefault((namespace, name), time.monotonic())
         else:
             self._missing.pop((namespace, name), None)
         await self._writer.records.look_for_owners((namespace, name), self._kube.now())
@@ -196,11 +196,11 @@ class Supervisor:
             self._stray.set()
 
     async def _answer(self, resource: Resource, namespace: str, name: str) -> None:
-        now = self._kube.now()
+        now, elapsed = self._kube.now(), time.monotonic()
         problem = self._problem(resource.namespace, namespace, name)
         own = resource.namespace == namespace
-        since = self._missing.get((namespace, name), now)
-        if resource.owner_gone and now - since >= UNDO_WAITS:
+        missing = elapsed - self._missing.get((namespace, name), elapsed)
+        if resource.owner_gone and missing >= UNDO_WAITS_SECONDS:
             await self._writer.give_up(resource)
         elif own or active(resource.record) or problem.reason is Reason.NOT_AUTHORIZED:
             await self._writer.stand_still(resource, problem, now)

@@ -61,12 +61,8 @@ def undo_foreign(partitions: Iterable[TopicPartition], snapshot: Snapshot, recen
     held: dict[TopicPartition, Problem] = {}
     for tp in partitions:
         in_flight, partition = snapshot.reassignments[tp], snapshot.partition(tp)
-        if tp.topic in snapshot.unauthorized_topics:
-            held[tp] = Problem(
-                Reason.NOT_AUTHORIZED,
-                f"whether a cancel is safe cannot be judged, since DESCRIBE and DESCRIBE_CONFIGS on {tp.topic} are "
-                "not both allowed; grant them to the operator's user",
-            )
+        if unread := snapshot.unread_topics.get(tp.topic):
+            held[tp] = Problem(unread.reason, "whether a cancel is safe cannot be judged: ", *unread.parts)
         elif partition is not None:
             required = snapshot.topics[tp.topic].min_insync_replicas
             unsafe = cancel_problem(in_flight.original, partition, required, snapshot.brokers)

@@ -15,7 +15,7 @@ from reassign.api.kafka_cluster import (
     KafkaClusterStatus,
     PacingStatus,
 )
-from reassign.api.limits import MAX_FOREIGN
+from reassign.api.limits import MAX_BROKERS, MAX_FOREIGN, MAX_SHORT_TEXT_CHARACTERS
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.claim import ClaimState
@@ -184,6 +184,11 @@ def hold_now(
     )
 
 
+def unknown_hold(problem: Problem) -> ClusterHold:
+    """Return how a cluster is served of which that cannot be found: only what is ours goes back, whatever the brake."""
+    return ClusterHold(hold=problem, older=problem, younger=problem)
+
+
 def rules_of(cluster: KafkaCluster, hold: ClusterHold, throttle: RecordedThrottles | None = None) -> ClusterRules:
     """Return the rules for the cluster's resources now; `throttle` is the record of what is set."""
     limits = cluster.spec.limits
@@ -239,8 +244,8 @@ def cluster_status(
         update={
             "cluster_id": snapshot.cluster_id,
             "brokers": tuple(
-                BrokerStatus(id=b.id, rack=b.rack, fenced=b.fenced)
-                for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)
+                BrokerStatus(id=b.id, rack=b.rack and b.rack[:MAX_SHORT_TEXT_CHARACTERS], fenced=b.fenced)
+                for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)[:MAX_BROKERS]
             ),
             "replication_factor_guard": snapshot.guard,
             "pacing": hold.pacing,

@@ -1,9 +1,9 @@
 """The tick: decide what to do about all resources of a cluster, gate it by what could be prepared, settle what it met.
 
 Pure functions, each from values to a new `Decision`: `decide`, then `gate` after the throttles were changed, `recorded`
-after the records were written, `kept` after what the brake undoes was kept, `only_undone` where the KafkaCluster has
-changed by then, and `settle` after the steps. `kubectl kafka-reassign verify` calls `decide` alone. Nothing is
-remembered but the records, and the `Memory`, which comes in and goes out.
+after the records were written, `kept` after what the brake undoes was kept, and `settle` after the steps. `kubectl
+kafka-reassign verify` calls `decide` alone. Nothing is remembered but the records, and the `Memory`, which comes in and
+goes out.
 
 Resources are judged in the order of their age, so that the older one goes first where two want the same partition.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from reassign.api.kafka_cluster import Execution
 from reassign.api.reassignment_record import RecordedThrottles
@@ -23,7 +24,7 @@ from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import Change
 from reassign.core.model.forwarding import Clock, Doubts
-from reassign.core.model.memory import Recent
+from reassign.core.model.memory import Recent, Touched
 from reassign.core.model.permission import name_of
 from reassign.core.model.problem import Names, Problem
 from reassign.core.model.recent_changes import RecentChanges
@@ -32,7 +33,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.row import Row
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
-from reassign.core.model.steps import Cancel, Outcome, Step
+from reassign.core.model.steps import AlterLogDirs, Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.partition.adopt import holders_of, with_adopted
 from reassign.core.partition.life import follow
@@ -81,19 +82,23 @@ class Decision:
     """The cancels of other clients' moves."""
     keep: TargetReplicas = field(default_factory=dict)
     """The moves to keep before anything is cancelled."""
-    errors: tuple[tuple[Resource, Exception], ...] = ()
-    """The resources that a bug keeps from being judged."""
+    errors: tuple[tuple[Resource | None, Exception], ...] = ()
+    """The resources that a bug keeps from being judged; None stands for what no single resource explains."""
 
     @property
-    def begins(self) -> bool:
-        """Whether any move begins."""
-        return any(verdict.starts for verdict in self.verdicts)
+    def beginning(self) -> Mapping[Step, str]:
+        """The steps that wait for a last check of what they were judged by, each with the uid of its resource."""
+        return {step: verdict.resource.uid for verdict in self.verdicts for step in verdict.beginning}
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """All steps, each once."""
         own = (step for verdict in self.verdicts for step in verdict.steps)
         return tuple(dict.fromkeys([*own, *(self.brake.cancels if self.brake else ())]))
+
+    def failed(self, error: Exception) -> Decision:
+        """Return the decision after an error that no single resource explains."""
+        return replace(self, errors=(*self.errors, (None, error)))
 
 
 def doubts(resources: Sequence[Resource], throttle: RecordedThrottles | None, memory: Memory) -> Doubts:
@@ -112,62 +117,110 @@ def decide(
     rules: ClusterRules,
     now: datetime,
 ) -> Decision:
-    """Decide about all resources; those that a bug keeps from being judged are apart.
+    """Decide about all resources: first what brings moves back, which stands whatever fails after it.
 
-    The moves of such a resource are unknown, so no move starts on the cluster. Raises what no single resource explains.
+    A resource that a bug keeps from being judged is in `errors`, and of it only the undo is decided. Its other moves
+    are unknown, so no move starts on the cluster. After an error that no single resource explains only the undo is
+    left: of all resources, or, where the throttles alone cannot be decided, beside what was judged.
     """
-    try:
-        return _decide(resources, snapshot, configs, memory, rules, now)
-    except Exception:
-        errors = [(r, e) for r in resources if (e := _error(r, snapshot, configs, memory, rules, now))]
-        if not errors:
-            raise
-    failing = {resource.uid: resource for resource, _ in errors}
-    holding = [r for r in failing.values() if r.record_lost or active(r.record)]
-    if holding:
-        rules = replace(rules, hold=rules.hold or _wait_for(holding[0]))
-    others = [resource for resource in resources if resource.uid not in failing]
-    return replace(_decide(others, snapshot, configs, memory, rules, now), errors=tuple(errors))
-
-
-def _decide(
-    resources: Sequence[Resource],
-    snapshot: Snapshot,
-    configs: ConfigRead,
-    memory: Memory,
-    rules: ClusterRules,
-    now: datetime,
-) -> Decision:
     recent = replace(memory.recent, clock=Clock(memory.recent.now, now))
+    inputs = _Inputs(snapshot, configs, replace(memory, recent=recent), rules, now)
+    try:
+        return _remembered(_throttled(_judged(resources, inputs), inputs))
+    except Exception:
+        return _remembered(_undone_at_least(resources, inputs))
+
+
+class _Inputs(NamedTuple):
+    """What resources are judged by."""
+
+    snapshot: Snapshot
+    configs: ConfigRead
+    memory: Memory
+    rules: ClusterRules
+    now: datetime
+
+
+def _undone(resources: Sequence[Resource], inputs: _Inputs) -> tuple[list[Verdict], Recent]:
+    """Judge what brings moves back, and nothing else."""
+    snapshot, _, memory, rules, now = inputs
+    recent = memory.recent
     by_age = sorted((bounded(r, rules.throttle) for r in resources), key=lambda r: r.age_key)
     records = [with_adopted(r, snapshot, rules, recent.holders) for r in by_age]
     verdicts = [
         Verdict.of(r, record, expired=deadline_passed(r, now)) for r, record in zip(by_age, records, strict=True)
     ]
     recent = replace(recent, holders=holders_of(verdicts, snapshot, recent.holders))
-    verdicts = [undo(verdict, snapshot, recent, rules, now) for verdict in verdicts]
+    return [undo(verdict, snapshot, recent, rules, now) for verdict in verdicts], recent
+
+
+def _judged(resources: Sequence[Resource], inputs: _Inputs) -> Decision:
+    """Judge all but the throttles, which are left as they are."""
+    snapshot, _, memory, rules, _ = inputs
+    verdicts, recent = _undone(resources, inputs)
     verdicts = [release(follow(verdict, snapshot, recent, rules)) for verdict in verdicts]
     verdicts, tracks = stalls(verdicts, snapshot, recent, rules)
     verdicts, silence = admit(verdicts, snapshot, rules, recent)
-    verdicts, throttle, throttle_memory = decide_throttles(
-        verdicts, snapshot, configs, memory.throttle, recent, rules.throttle
+    return _undecided(verdicts, replace(memory, recent=replace(recent, tracks=tracks, silence=silence)), inputs)
+
+
+def _undecided(verdicts: Sequence[Verdict], memory: Memory, inputs: _Inputs) -> Decision:
+    """Return the decision that leaves the throttles as they are."""
+    snapshot, configs, _, rules, _ = inputs
+    untouched = ThrottleDecision(rules.throttle.record, untouched=True)
+    return Decision(snapshot, configs, rules.execution, tuple(verdicts), memory, untouched)
+
+
+def _throttled(decision: Decision, inputs: _Inputs) -> Decision:
+    """Decide about the throttles that the moves need."""
+    memory = decision.memory
+    verdicts, throttle, after = decide_throttles(
+        decision.verdicts, inputs.snapshot, inputs.configs, memory.throttle, memory.recent, inputs.rules.throttle
     )
+    return replace(decision, verdicts=tuple(verdicts), throttle=throttle, memory=replace(memory, throttle=after))
+
+
+def _undone_at_least(resources: Sequence[Resource], inputs: _Inputs) -> Decision:
+    """Decide what can be decided after an error: each resource is tried alone."""
+    alone = [(resource, *_alone(resource, inputs)) for resource in resources]
+    errors = [(resource, error) for resource, _, error in alone if error]
+    if holding := next((r for r, _ in errors if r.record_lost or active(r.record)), None):
+        inputs = inputs._replace(rules=replace(inputs.rules, hold=inputs.rules.hold or _wait_for(holding)))
+    try:
+        decision = _judged([resource for resource, _, error in alone if error is None], inputs)
+    except Exception as error:
+        decision, errors = _undecided((), inputs.memory, inputs).failed(error), []
+    else:
+        try:
+            decision = _throttled(decision, inputs)
+        except Exception as error:
+            decision = _only_undone(decision).failed(error)
+    known = {verdict.resource.uid for verdict in decision.verdicts}
+    undone = (replace(v, partial=True) for _, v, _ in alone if v and v.resource.uid not in known)
+    return replace(decision, verdicts=(*decision.verdicts, *undone), errors=(*errors, *decision.errors))
+
+
+def _alone(resource: Resource, inputs: _Inputs) -> tuple[Verdict | None, Exception | None]:
+    """Judge one resource alone; return its undo, unless that fails too, and the error."""
+    verdict = None
+    try:
+        [verdict], _ = _undone([resource], inputs)
+        _throttled(_judged([resource], inputs), inputs)
+    except Exception as error:
+        return verdict, error
+    return verdict, None
+
+
+def _remembered(decision: Decision) -> Decision:
+    """Forget what no verdict is about any more."""
+    recent, verdicts = decision.memory.recent, decision.verdicts
     recent = replace(
         recent,
-        tracks=tracks,
-        silence=silence,
         cancelled=recent.cancelled & _cancelling(verdicts),
         answered=recent.answered & {tp for v in verdicts for tp in active(v.record)},
         doubts={k: p for k, p in recent.doubts.items() if any(k[0] in v.resource.named for v in verdicts)},
     )
-    return Decision(
-        snapshot=snapshot,
-        configs=configs,
-        execution=rules.execution,
-        verdicts=tuple(verdicts),
-        memory=replace(memory, recent=recent, throttle=throttle_memory),
-        throttle=throttle,
-    )
+    return replace(decision, memory=replace(decision.memory, recent=recent))
 
 
 def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> Decision:
@@ -176,9 +229,13 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
     The gate comes before the records: a cancel or a move that is recorded has passed it.
     """
     memory = decision.memory
-    verdicts, throttle = gate_throttles(
-        decision.verdicts, decision.snapshot, decision.configs, decision.throttle, memory.throttle, changes, at
-    )
+    try:
+        verdicts, throttle = gate_throttles(
+            decision.verdicts, decision.snapshot, decision.configs, decision.throttle, memory.throttle, changes, at
+        )
+    except Exception as error:
+        decision = _only_undone(decision).failed(error)
+        verdicts, throttle = [*decision.verdicts], memory.throttle
     pacer = memory.pacer.admitted(verdicts, decision.snapshot)
     recent = memory.recent.remember_changes(changes)
     stamped = []
@@ -210,7 +267,10 @@ def recorded(
     if decision.execution is not Execution.CANCEL_ALL:
         return replace(decision, memory=replace(decision.memory, kept={}))
     others = foreign(partitions_held_by(v.resource for v in verdicts), decision.snapshot)
-    decision = replace(decision, brake=undo_foreign(others, decision.snapshot, decision.memory.recent))
+    try:
+        decision = replace(decision, brake=undo_foreign(others, decision.snapshot, decision.memory.recent))
+    except Exception as error:  # what is ours goes back all the same
+        decision = decision.failed(error)
     undone = undone_by(decision.steps, decision.snapshot)
     kept = decision.memory.kept
     return replace(decision, keep={tp: replicas for tp, replicas in undone.items() if kept.get(tp) != replicas})
@@ -233,14 +293,20 @@ def kept(decision: Decision, problem: Problem | None) -> Decision:
     return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=cancels, not_kept=problem))
 
 
-def only_undone(decision: Decision) -> Decision:
-    """Withhold all that begins. A step that is recorded already was not sent: it is judged again."""
-    return replace(decision, verdicts=tuple(map(_only_undo, decision.verdicts)))
+def unanswered(decision: Decision, at: float) -> Memory:
+    """Return what is remembered while the steps have no answer, should the reconciliation end before that."""
+    facts = [Touched(step.tp, False) for step in decision.steps if not isinstance(step, AlterLogDirs)]
+    return replace(decision.memory, recent=decision.memory.recent.remember(facts, at))
 
 
-def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> Decision:
-    """Take what the steps met into records, sayings and memory; the steps ended at this moment."""
-    recent = decision.memory.recent
+def settle(
+    decision: Decision, outcomes: Mapping[Step, Outcome], at: float, refused: Mapping[str, Problem] | None = None
+) -> Decision:
+    """Take what the steps met into records, sayings and memory; the steps ended at this moment.
+
+    A resource, by uid, that the API server `refused` to show right before is tried again after growing delays.
+    """
+    recent = decision.memory.recent.put_off(refused or {})
     verdicts = []
     for verdict in decision.verdicts:
         verdict, recent = settle_steps(verdict, outcomes, recent, at)
@@ -248,6 +314,11 @@ def settle(decision: Decision, outcomes: Mapping[Step, Outcome], at: float) -> D
     if decision.brake:
         recent = recent.remember(met_by(decision.brake, outcomes), at)
     return replace(decision, verdicts=tuple(verdicts), memory=replace(decision.memory, recent=recent))
+
+
+def _only_undone(decision: Decision) -> Decision:
+    """Withhold all that begins."""
+    return replace(decision, verdicts=tuple(map(_only_undo, decision.verdicts)))
 
 
 def _only_undo(verdict: Verdict) -> Verdict:
@@ -262,16 +333,6 @@ def _withhold(verdict: Verdict, withheld: Callable[[Row, Step], bool]) -> Verdic
         if steps := [step for step in row.steps if withheld(row, step)]:
             rows[tp] = row.withhold(steps, verdict.resource.record.get(tp))
     return verdict.with_rows(rows)
-
-
-def _error(
-    resource: Resource, snapshot: Snapshot, configs: ConfigRead, memory: Memory, rules: ClusterRules, now: datetime
-) -> Exception | None:
-    try:
-        _decide([resource], snapshot, configs, memory, rules, now)
-    except Exception as error:
-        return error
-    return None
 
 
 def _wait_for(resource: Resource) -> Problem:

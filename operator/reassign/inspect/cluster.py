@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.core.cluster import check_identity
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Snapshot
 from reassign.errors import MissingReferenceError, Reason, ReassignError
 from reassign.inspect.connect import connection_of
@@ -36,9 +37,19 @@ async def observe(client: KafkaClient, by: KafkaCluster | None) -> tuple[Snapsho
     snapshot = await client.observe_everything()
     if by:
         check_identity(by, snapshot.cluster_id)
-    if hidden := sorted(snapshot.unauthorized_topics):
-        return snapshot, [f"topics are left out ({listed(hidden)}): grant DESCRIBE and DESCRIBE_CONFIGS on them"]
-    return snapshot, []
+    unread: dict[Reason, dict[str, Problem]] = {}
+    for topic, problem in sorted(snapshot.unread_topics.items()):
+        unread.setdefault(problem.reason, {})[topic] = problem
+    return snapshot, [
+        f"topics are left out ({listed(problems)}): {_why(next(iter(problems.values())))}"
+        for problems in unread.values()
+    ]
+
+
+def _why(problem: Problem) -> str:
+    if problem.reason is Reason.NOT_AUTHORIZED:
+        return "grant DESCRIBE and DESCRIBE_CONFIGS on them"
+    return problem.message
 
 
 @asynccontextmanager

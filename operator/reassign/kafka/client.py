@@ -13,12 +13,14 @@ from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
-from kafka.errors import KafkaError
+import structlog
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType
-from reassign.core.model.forwarding import NO_DOUBTS, Doubts, Forwarded, MetadataOffsets
+from reassign.core.model.forwarding import NO_DOUBTS, Doubts, Forwarded
 from reassign.core.model.log_dir_reports import sizes
+from reassign.core.model.problem import Problem, bug_problem, error_problem
 from reassign.core.model.snapshot import LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Outcome, Step
 from reassign.errors import ClusterError, Reason
@@ -43,6 +45,9 @@ BROKERS_AT_ONCE = 64
 """Brokers that are asked side by side, each about itself: all that are down cost one time-out together."""
 
 T = TypeVar("T")
+StillValid = Callable[[Sequence[Step]], Awaitable[Collection[Step]]]
+
+log = structlog.get_logger()
 
 
 class KafkaClient:
@@ -120,9 +125,9 @@ class KafkaClient:
 
         Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`). Unless
         `sizes_of` is None, the snapshot has the sizes of all partitions in flight too. It then has the log directories
-        of the brokers that have or get a replica of a partition concerned, and of the `destinations`. A broker that
-        does not answer in time is left out of the log directories. Raises ClusterError when the cluster does not
-        answer.
+        of the brokers that have or get a replica of a partition concerned, and of the `destinations`. An odd answer, or
+        none in time, hides that topic alone, or the log directories of that broker. Raises ClusterError when the
+        cluster does not answer.
         """
         return await self._observe(topics, sizes_of, destinations, doubts)
 
@@ -156,54 +161,45 @@ class KafkaClient:
     ) -> Snapshot:
         # The list first: it is the truth, and what is read after it can only be newer.
         reassignments, forwarded = await self._list(doubts)
-        (cluster_id, brokers), (described, unauthorized) = await asyncio.gather(
+        (cluster_id, brokers), (described, unread) = await asyncio.gather(
             self._call(requests.cluster, self._wire), self._call(self._topics, topics)
         )
         alive = {id for id, broker in brokers.items() if not broker.fenced}
         log_dirs: LogDirs = {}
+        silent: dict[int, Problem] = {}
         if topics is None:
-            log_dirs = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
+            log_dirs, silent = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
         elif sizes_of is not None:
             asked = _by_broker({*sizes_of, *reassignments}, described, reassignments)
             for broker in destinations:
                 asked.setdefault(broker, [])
-            log_dirs = await self._log_dirs({b: asked[b] for b in asked if b in alive}, SIZES_SECONDS)
+            log_dirs, silent = await self._log_dirs({b: asked[b] for b in asked if b in alive}, SIZES_SECONDS)
         return Snapshot(
             cluster_id=cluster_id,
             guard=self.guard,
             brokers=brokers,
             topics=described,
             reassignments=reassignments,
-            unauthorized_topics=frozenset(unauthorized),
+            unread_topics=unread,
             sizes=None if topics is not None and sizes_of is None else sizes(log_dirs),
             log_dirs=log_dirs,
+            unread_log_dirs=silent,
             forwarded=forwarded,
         )
 
     async def _list(self, doubts: Doubts) -> tuple[dict[TopicPartition, Reassignment], Forwarded]:
         """Return the reassignments in flight, and which brokers forwarded a list; the last list counts."""
 
-        async def answers(broker: int) -> bool:
-            try:
-                await self._ask(requests.forwards, self._wire, broker)
-            except ClusterError:
-                return False
-            return True
-
         asked = doubts.brokers
-        heard = [b for b, yes in zip(asked, await asyncio.gather(*map(answers, asked)), strict=True) if yes]
+        answers = await asyncio.gather(*(_heard(self._ask(requests.forwards, self._wire, b)) for b in asked))
+        heard = [b for b, answer in zip(asked, answers, strict=True) if not isinstance(answer, Problem)]
         first = heard[0] if heard else self._via
         reassignments, self._via = await self._call(requests.all_reassignments, self._wire, first)
         brokers = {*heard, *([] if self._via is None else [self._via])}
-        return reassignments, Forwarded(
-            self._via, frozenset(brokers), await self._offsets() if doubts.offsets else None
-        )
-
-    async def _offsets(self) -> MetadataOffsets | None:
-        try:
-            return await self._call(requests.metadata_offsets, self._wire)
-        except ClusterError:
-            return None  # the doubt ends later
+        offsets = await _heard(self._call(requests.metadata_offsets, self._wire)) if doubts.offsets else None
+        if isinstance(offsets, Problem):
+            offsets = None  # the doubt ends later
+        return reassignments, Forwarded(self._via, frozenset(brokers), offsets)
 
     async def has_ended(self, moves: Set[TopicPartition]) -> bool:
         """Whether the broker that writes go to no longer lists one of these moves.
@@ -232,25 +228,27 @@ class KafkaClient:
         minima, _ = self._min_insync_replicas.of({name: id for name, (id, _) in short.items()})
         return {name: Topic(id, minima[name], ps) for name, (id, ps) in short.items() if name in minima}
 
-    def _ask_min_insync_replicas(self, topics: Collection[str]) -> tuple[dict[str, int], set[str]]:
+    def _ask_min_insync_replicas(self, topics: Collection[str]) -> tuple[dict[str, int], requests.Unread]:
         """Ask for min.insync.replicas in batches: a broker that is down can leave every topic of a cluster short."""
         minima: dict[str, int] = {}
-        withheld: set[str] = set()
+        unread: requests.Unread = {}
         names = list(topics)
         for start in range(0, len(names), throttles.BATCH):
-            values, unseen = requests.min_insync_replicas(self._wire, names[start : start + throttles.BATCH])
-            minima, withheld = minima | values, withheld | unseen
-        return minima, withheld
+            values, problems = requests.min_insync_replicas(self._wire, names[start : start + throttles.BATCH])
+            minima, unread = minima | values, unread | problems
+        return minima, unread
 
-    async def perform(self, steps: Sequence[Step]) -> dict[Step, Outcome]:
+    async def perform(self, steps: Sequence[Step], still_valid: StillValid | None = None) -> dict[Step, Outcome]:
         """Carry the steps out in their order, in batches, and return what each one met.
 
         Cancels come first: no slow broker delays them. Then log directories: brokers have to know them beforehand.
-        A step that fails does not stop the others; UNKNOWN means that it may have been carried out.
+        A step that fails does not stop the others; UNKNOWN means that it may have been carried out. Right before each
+        batch `still_valid` says which of its steps are sent; the others have no outcome.
         """
         outcomes: dict[Step, Outcome] = {}
         for batch in batches(sorted(steps, key=turn)):
-            outcomes |= await self._call(self._steps.carry_out, batch, self._via)
+            if valid := [*await still_valid(batch)] if still_valid else batch:
+                outcomes |= await self._call(self._steps.carry_out, valid, self._via)
         return outcomes
 
     async def configs(
@@ -276,33 +274,36 @@ class KafkaClient:
         outcomes = {change: met for answer in await asyncio.gather(*answers) for change, met in answer.items()}
         return dict.fromkeys(changes, NOT_ANSWERED) | outcomes
 
-    def _topics(self, names: Collection[str] | None) -> tuple[dict[str, Topic], set[str]]:
-        """Return these topics, or all (None), as far as they exist, and the names of topics that we may not see."""
-        described, unseen = requests.topics(self._wire, names)
+    def _topics(self, names: Collection[str] | None) -> tuple[dict[str, Topic], requests.Unread]:
+        """Return these topics, or all (None), as far as they exist, and why others cannot be read."""
+        described, unread = requests.topics(self._wire, names)
         minima, withheld = self._min_insync_replicas.of({name: id for name, (id, _) in described.items()})
         topics = {
             name: Topic(id, minima[name], partitions) for name, (id, partitions) in described.items() if name in minima
         }
-        return topics, unseen | withheld
+        return topics, unread | withheld
 
     async def _log_dirs(
         self, asked: Mapping[int, Collection[TopicPartition] | None], seconds: float, together: float = inf
-    ) -> LogDirs:
-        """Ask the brokers side by side; each may take `seconds`, and all of them `together`."""
+    ) -> tuple[LogDirs, dict[int, Problem]]:
+        """Ask the brokers side by side; each may take `seconds`, and all of them `together`.
+
+        Return also why others did not answer: one that is down, slow or odd hides its own directories only.
+        """
         deadline = time.monotonic() + together
 
-        def ask(broker: int, partitions: Collection[TopicPartition] | None) -> dict[str, LogDir] | None:
+        def ask(broker: int, partitions: Collection[TopicPartition] | None) -> dict[str, LogDir]:
             left = deadline - time.monotonic()
-            return requests.log_dirs(self._wire, broker, partitions, min(seconds, left)) if left > 0 else None
+            if left <= 0:
+                raise KafkaTimeoutError(f"broker {broker} was not asked in time")
+            return requests.log_dirs(self._wire, broker, partitions, min(seconds, left))
 
-        async def answer(broker: int, partitions: Collection[TopicPartition] | None) -> dict[str, LogDir] | None:
-            try:
-                return await self._ask(ask, broker, partitions)
-            except ClusterError:
-                return None  # one broker that is down or slow hides its own directories only
-
-        answers = await asyncio.gather(*(answer(broker, tps) for broker, tps in asked.items()))
-        return {broker: dirs for broker, dirs in zip(asked, answers, strict=True) if dirs is not None}
+        answers = await asyncio.gather(*(_heard(self._ask(ask, broker, tps)) for broker, tps in asked.items()))
+        answered = dict(zip(asked, answers, strict=True))
+        return (
+            {broker: dirs for broker, dirs in answered.items() if not isinstance(dirs, Problem)},
+            {broker: problem for broker, problem in answered.items() if isinstance(problem, Problem)},
+        )
 
     async def _call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a blocking call in a thread of the adapter; the library's errors become ours."""
@@ -322,6 +323,17 @@ class KafkaClient:
             return await loop.run_in_executor(executor, partial(function, *arguments))
         except KafkaError as error:
             raise cluster_error(error) from error
+
+
+async def _heard(answer: Awaitable[T]) -> T | Problem:
+    """Return an answer that may be missing, or why it is."""
+    try:
+        return await answer
+    except ClusterError as error:
+        return error_problem(error)
+    except Exception as error:
+        log.exception("an answer cannot be read")
+        return bug_problem(error, "an answer from being read")
 
 
 def _open(connection: Connection, timeout: float) -> Wire:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from reassign.kafka.requests import Unread
+
 CONFIG_SECONDS = 30.0
 
 
@@ -19,15 +21,15 @@ class _Read:
 class MinInsyncReplicas:
     """A cache of min.insync.replicas by topic, for CONFIG_SECONDS.
 
-    `ask` takes names of topics. It returns the values by name, and the names of topics whose configs we may not see.
+    `ask` takes names of topics. It returns the values by name, and why those of others cannot be read.
     """
 
-    def __init__(self, ask: Callable[[Collection[str]], tuple[dict[str, int], set[str]]]) -> None:
+    def __init__(self, ask: Callable[[Collection[str]], tuple[dict[str, int], Unread]]) -> None:
         self._ask = ask
         self._kept: dict[str, _Read] = {}
 
-    def of(self, topic_ids: Mapping[str, str]) -> tuple[dict[str, int], set[str]]:
-        """Return the values by name, and the names of topics that withhold them; topics that are gone are left out.
+    def of(self, topic_ids: Mapping[str, str]) -> tuple[dict[str, int], Unread]:
+        """Return the values by name, and why others cannot be read; topics that are gone are left out.
 
         The topics come with the ids that they have now: a topic that was made again is asked for again.
         """
@@ -35,6 +37,6 @@ class MinInsyncReplicas:
         kept = {name: read for name, read in self._kept.items() if now - read.at < CONFIG_SECONDS}
         known = {name: kept[name].value for name, id in topic_ids.items() if name in kept and kept[name].topic_id == id}
         missing = topic_ids.keys() - known.keys()
-        answers, withheld = self._ask(missing) if missing else ({}, set())
+        answers, unread = self._ask(missing) if missing else ({}, {})
         self._kept = kept | {name: _Read(topic_ids[name], value, now) for name, value in answers.items()}
-        return known | answers, withheld
+        return known | answers, unread

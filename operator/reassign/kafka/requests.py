@@ -30,8 +30,10 @@ from kafka.protocol.metadata import MetadataRequest
 
 from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.forwarding import MetadataOffsets
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir, Partition, Reassignment, TopicPartition
-from reassign.kafka.errors import INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from reassign.errors import Reason
+from reassign.kafka.errors import INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, name_of
 from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 
 TOPIC_RESOURCE = 2
@@ -109,25 +111,28 @@ def cluster(wire: Wire) -> tuple[str, dict[int, Broker]]:
 
 Topics = dict[str, tuple[str, dict[int, Partition]]]
 """Topic id and partitions, by name."""
+Unread = dict[str, Problem]
+"""Why topics cannot be read, by name: one of them hides no other."""
 
 
-def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, set[str]]:
-    """Return id and partitions of the topics that exist, and the names of those that we may not see (Metadata).
+def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, Unread]:
+    """Return id and partitions of the topics that exist, and why others cannot be read (Metadata).
 
     None stands for all topics that we may see.
     """
     if names is not None and not names:
-        return {}, set()
+        return {}, {}
     named = MetadataRequest.MetadataRequestTopic
     wanted = None if names is None else [named(name=n) for n in names]
     answer = wire.read(lambda: MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
     described: Topics = {}
-    unauthorized: set[str] = set()
+    unread: Unread = {}
     for topic in answer.topics:
-        if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
-            unauthorized.add(topic.name)
-        elif topic.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
-            _raise_for(topic.error_code, None)
+        if topic.error_code in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+            continue
+        if topic.error_code:
+            unread[topic.name] = unread_topic(topic.name, topic.error_code, None)
+        else:
             partitions = {
                 p.partition_index: Partition(
                     replicas=tuple(p.replica_nodes),
@@ -138,11 +143,11 @@ def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, set[str]]
                 for p in topic.partitions
             }
             described[topic.name] = (_topic_id(topic.topic_id), partitions)
-    return described, unauthorized
+    return described, unread
 
 
-def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, int], set[str]]:
-    """Return min.insync.replicas by topic, and the topics whose configs we may not see (DescribeConfigs).
+def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, int], Unread]:
+    """Return min.insync.replicas by topic, and why those of others cannot be read (DescribeConfigs).
 
     Topics that are gone are left out.
     """
@@ -152,14 +157,33 @@ def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, 
         for topic in topics
     ]
     values: dict[str, int] = {}
-    unauthorized: set[str] = set()
+    unread: Unread = {}
     for result in wire.read(lambda: DescribeConfigsRequest(resources=wanted)).results:
-        if result.error_code == TOPIC_AUTHORIZATION_FAILED:
-            unauthorized.add(result.resource_name)
-        elif result.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
-            _raise_for(result.error_code, result.error_message)
-            values[result.resource_name] = int(next(c.value for c in result.configs if c.name == MIN_INSYNC_REPLICAS))
-    return values, unauthorized
+        topic, code = result.resource_name, result.error_code
+        value = next((c.value for c in result.configs if c.name == MIN_INSYNC_REPLICAS), None) or ""
+        if code in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+            continue
+        if code:
+            unread[topic] = unread_topic(topic, code, result.error_message)
+        elif value.isdecimal():
+            values[topic] = int(value)
+        else:
+            unread[topic] = unread_topic(topic, code, f"its {MIN_INSYNC_REPLICAS} is {value!r}")
+    return values, unread
+
+
+def unread_topic(topic: str, code: int, message: str | None) -> Problem:
+    """Return why a topic cannot be read, by a broker's code and its own message, where it sends one."""
+    if code == TOPIC_AUTHORIZATION_FAILED:
+        return Problem(
+            Reason.NOT_AUTHORIZED,
+            f"DESCRIBE and DESCRIBE_CONFIGS on the topic {topic} are not both allowed; "
+            "grant them to the operator's user",
+        )
+    return Problem(
+        Reason.REQUEST_FAILED,
+        f"the brokers do not describe the topic {topic}: {message or name_of(code)}; they are asked again",
+    )
 
 
 def log_dirs(

@@ -34,7 +34,7 @@ def turn(step: Step) -> int:
 def batches(steps: Sequence[Step]) -> Iterator[list[Any]]:
     """Yield the steps in order, in groups that one request can carry, each partition at most once in a group.
 
-    The groups: elections, log directories, alters that may change the replication factor, other alters and cancels.
+    The groups: cancels, elections, log directories, alters that may change the replication factor, other alters.
     """
     batch: list[Step] = []
     for step in steps:
@@ -52,8 +52,9 @@ def _kind(step: Step) -> str:
         return "elect"
     if isinstance(step, AlterLogDirs):
         return "log dirs"
-    # a cancel, which never changes the replication factor, goes with the guarded ones
-    return "alter" if isinstance(step, Alter) and step.allow_replication_factor_change else "guarded alter"
+    if isinstance(step, Cancel):
+        return "cancel"
+    return "alter" if step.allow_replication_factor_change else "guarded alter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +98,14 @@ class StepWriter:
         removing replicas of a partition in flight; so reassignments are listed after metadata was read.
         """
         try:
-            topics, _ = requests.topics(self.wire, {step.tp.topic for step in batch if isinstance(step, Alter)})
+            topics, unread = requests.topics(self.wire, {step.tp.topic for step in batch if isinstance(step, Alter)})
             in_flight = requests.reassignments(self.wire, [step.tp for step in batch])
         except KafkaError as error:
             return dict.fromkeys(batch, not_sent(error))
         refused = {
             step: outcome
             for step in batch
-            if (outcome := _overtaken(step, in_flight.get(step.tp)) or _changed(step, topics))
+            if (outcome := _overtaken(step, in_flight.get(step.tp)) or _changed(step, topics, unread))
         }
         return refused | self._request([step for step in batch if step not in refused], topics, via)
 
@@ -163,8 +164,10 @@ def _overtaken(step: Alter | Cancel, in_flight: Reassignment | None) -> Outcome 
     return None
 
 
-def _changed(step: Alter | Cancel, topics: requests.Topics) -> Outcome | None:
-    """Return the outcome of a step whose partition was recreated since, or has other replicas now."""
+def _changed(step: Alter | Cancel, topics: requests.Topics, unread: requests.Unread) -> Outcome | None:
+    """Return the outcome of a step whose partition was recreated since, has other replicas now, or cannot be read."""
+    if problem := unread.get(step.tp.topic):
+        return Outcome(Result.NOT_SENT, problem.reason, problem.message)
     if not (isinstance(step, Alter) and step.judged and step.tp.topic in topics):
         return None
     topic_id, partitions = topics[step.tp.topic]

@@ -12,15 +12,18 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import WeakSet
 
 from kafka import errors
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
+from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeConfigsRequest, DescribeLogDirsRequest
 from kafka.protocol.api_key import ApiKey
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
 from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection
+from reassign.kafka.errors import INVALID_REQUEST
 
 # What it has to say comes as exceptions too; its debug output would hold credentials.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -32,6 +35,9 @@ WRITE_SECONDS = 5.0
 SEARCH_SECONDS = 10.0
 """For finding a broker that answers; then the cluster counts as unreachable."""
 OLDEST = (3, 9)
+BROKER_RESOURCE = 4
+OF_ONE_BROKER = (DescribeLogDirsRequest, AlterReplicaLogDirsRequest)
+"""Requests about a broker's own disks, which do not say whose: any broker would answer."""
 
 Node = int | str
 """A broker's id, or kafka-python's name of a bootstrap server."""
@@ -57,6 +63,8 @@ class Wire:
         self._net: Any = NetworkSelector(**settings)
         self._manager: Any = KafkaConnectionManager(self._net, **settings)
         self._last: Node | None = None
+        self._identified: WeakSet[Any] = WeakSet()
+        """The connections whose other end has confirmed its id."""
         self._opened = False
 
     def open(self, seconds: float) -> None:
@@ -123,14 +131,14 @@ class Wire:
         await self._manager.cluster.refresh_metadata(server)
 
     async def _ask(self, node: Node, request: Any, seconds: float) -> Any:
-        connection = await self._connect(node, min(seconds, CONNECT_SECONDS))
+        connection = await self._connect_for(request, node, min(seconds, CONNECT_SECONDS))
         return await connection.send_request(request, request_timeout_ms=int(seconds * 1000))
 
     async def _write(self, broker: int | None, request: Any, before_write: Callable[[], None]) -> Any:
         if broker is None:
             connection, _ = await self._any(lambda node: self._connect(node, CONNECT_SECONDS))
         else:
-            connection = await self._connect(broker, CONNECT_SECONDS)
+            connection = await self._connect_for(request, broker, CONNECT_SECONDS)
         before_write()
         try:
             return await connection.send_request(request, request_timeout_ms=int(WRITE_SECONDS * 1000))
@@ -171,6 +179,31 @@ class Wire:
             except errors.KafkaError as error:
                 last = error
         raise last
+
+    async def _connect_for(self, request: Any, node: Node, seconds: float) -> Any:
+        """Connect to a node; where a request names no broker and only one can answer, see that it is that one."""
+        connection = await self._connect(node, seconds)
+        if isinstance(request, OF_ONE_BROKER) and connection not in self._identified:
+            await self._identify(connection, node, seconds)
+            self._identified.add(connection)
+        return connection
+
+    async def _identify(self, connection: Any, broker: Node, seconds: float) -> None:
+        """Have the other end confirm that it is this broker: it refuses to describe another one's configurations.
+
+        Another broker can have its address by now, such as a pod's. Then the connection is closed, and its address is
+        asked for again.
+        """
+        named = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=BROKER_RESOURCE, resource_name=str(broker), configuration_keys=["broker.id"]
+        )
+        request = DescribeConfigsRequest(resources=[named])
+        answer = await connection.send_request(request, request_timeout_ms=int(seconds * 1000))
+        if any(result.error_code == INVALID_REQUEST for result in answer.results):
+            where = self._manager.cluster.broker_metadata(broker)
+            error = errors.KafkaConnectionError(f"{where.host}:{where.port} is the address of another broker")
+            connection.close(error)
+            raise error
 
     async def _connect(self, node: Node, seconds: float) -> Any:
         # a bootstrap server that fails would start the library's own bootstrap, which goes on for ever

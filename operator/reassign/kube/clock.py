@@ -1,21 +1,23 @@
 """The API server's clock, by which the times of its objects are written, creation and deletion among them.
 
-The clocks of two machines differ, by minutes where nothing sets them. The API server's answers tell its time in whole
-seconds. So our own clock counts, moved by as little as makes it agree with every answer.
+The clocks of two machines differ, by minutes where nothing sets them, and several API servers can answer in turns. So
+a monotonic clock counts, moved by the least that an answer of the last ten minutes told: no deadline passes early, and
+none jumps when another API server answers, or when a clock is set.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import structlog
 
 __all__ = ["ServerClock"]
 
-WARN = timedelta(seconds=5)
+WARN_SECONDS = 5.0
+MINUTES = 10
 
 log = structlog.get_logger(__name__)
 
@@ -25,15 +27,19 @@ def _wall() -> datetime:
 
 
 class ServerClock:
-    """Tells the API server's time; our own until it has answered."""
+    """Tells the API server's time, never ahead by more than an answer takes; our own until it has answered."""
 
     def __init__(self, wall: Callable[[], datetime] = _wall, elapsed: Callable[[], float] = time.monotonic) -> None:
         self._wall, self._elapsed = wall, elapsed
-        self._ahead = timedelta(0)
-        """By how much the API server's clock is ahead of ours."""
+        self._offsets: dict[int, float] = {}
+        """By the minute in which they were heard, the least offsets: the time of day less the monotonic clock."""
+        self._ahead = 0.0
+        """By how many seconds the API server's clock was ahead of our own, as it was logged last."""
 
     def now(self) -> datetime:
-        return self._wall() + self._ahead
+        if not self._offsets:
+            return self._wall()
+        return datetime.fromtimestamp(min(self._offsets.values()) + self._elapsed(), UTC)
 
     def sent(self) -> float:
         """Return the moment at which a request is sent, for `answered`."""
@@ -45,9 +51,10 @@ class ServerClock:
             server_time = parsedate_to_datetime(date or "").astimezone(UTC)
         except ValueError:
             return  # a proxy can leave it out
-        least = server_time - self._wall()
-        most = least + timedelta(seconds=1 + self._elapsed() - sent)
-        ahead = max(least, min(self._ahead, most))
-        if abs(ahead - self._ahead) > WARN:
-            log.warning("the API server's clock counts", seconds_ahead_of_ours=round(ahead.total_seconds()))
-        self._ahead = ahead
+        offset, minute = server_time.timestamp() - sent, int(self._elapsed() // 60)
+        kept = {heard: least for heard, least in self._offsets.items() if minute - heard < MINUTES}
+        self._offsets = {**kept, minute: min(offset, kept.get(minute, offset))}
+        ahead = (self.now() - self._wall()).total_seconds()
+        if abs(ahead - self._ahead) > WARN_SECONDS:
+            log.warning("the API server's clock counts", seconds_ahead_of_ours=round(ahead))
+            self._ahead = ahead

@@ -17,6 +17,7 @@ import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import Progress
+from reassign.controller.cluster.last_check import LastCheck
 from reassign.controller.logs import named_as
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
@@ -91,11 +92,14 @@ class Actor:
             await attempts.each(decision.verdicts, record)
         return resources
 
-    async def act(self, decision: Decision, client: KafkaClient) -> Mapping[Step, Outcome]:
-        """Take the steps; return what each met."""
-        if not decision.steps:
-            return {}
-        outcomes = await client.perform(decision.steps)
+    async def act(self, decision: Decision, client: KafkaClient, check: LastCheck) -> Mapping[Step, Outcome]:
+        """Take the steps, first those that need no last check; return what each met that was sent."""
+        beginning = decision.beginning
+        outcomes: dict[Step, Outcome] = {}
+        if undoing := [step for step in decision.steps if step not in beginning]:
+            outcomes |= await client.perform(undoing)
+        if beginning:
+            outcomes |= await client.perform([*beginning], lambda batch: check.still_valid(batch, beginning))
         owners = {step: verdict.resource for verdict in decision.verdicts for step in verdict.steps}
         for step, outcome in outcomes.items():
             self.metrics.kafka_write(type(step).__name__)
@@ -106,12 +110,15 @@ class Actor:
         return outcomes
 
     async def report(self, verdict: Verdict, snapshot: Snapshot, rules: ClusterRules) -> None:
-        """Write record and status of a resource, and remove the finalizer when all of its partitions are settled."""
+        """Write record and status of a resource, and remove the finalizer when all of its partitions are settled.
+
+        Of one that was not judged to the end there is only the record.
+        """
         uid = verdict.resource.uid
         self._unreported[uid] = ReassignError(Reason.INTERNAL_ERROR, "its status cannot be made")
         try:
             resource = await self.writer.record(verdict.resource, verdict.record, held=verdict.unsettled)
-            if not resource.owner_gone:
+            if not (resource.owner_gone or verdict.partial):
                 await self._report(replace(verdict, resource=resource), snapshot, rules)
         except ReassignError as error:
             self._unreported[uid] = error
@@ -157,7 +164,7 @@ class Actor:
             await self.writer.release(verdict)
             self.written = True
             return None
-        if comes_first(resource):
+        if comes_first(resource) and not verdict.partial:
             status = report(*rules.view(verdict, decision.snapshot), (), self.writer.now())
             written = await self.writer.write(resource, status)
             self.written = True
@@ -170,8 +177,6 @@ class Actor:
             if written is None:
                 return None
             resource = _bounded_as(resource, written)
-        if verdict.starts:
-            await self.writer.check_unchanged(verdict.resource)
         if not verdict.must_record:
             return resource
         if error := self._unreported.get(resource.uid):  # a move begins only where its status can be written

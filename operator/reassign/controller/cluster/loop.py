@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -19,12 +19,13 @@ from structlog.contextvars import bind_contextvars
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.cluster.actor import Actor
+from reassign.controller.cluster.last_check import LastCheck
 from reassign.controller.cluster.observer import Observation, Observer
 from reassign.controller.cluster.outage import Outage
 from reassign.controller.cluster.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
 from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.metrics import Metrics
-from reassign.controller.objects.reading import named, wish
+from reassign.controller.objects.reading import named
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
@@ -34,10 +35,10 @@ from reassign.core.admission.pacing import take_sample
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
-    cluster_status,
     hold_now,
     orphaned_throttles,
     rules_of,
+    unknown_hold,
 )
 from reassign.core.duplicates import duplicate_of
 from reassign.core.model.cluster_rules import ClusterRules
@@ -46,10 +47,10 @@ from reassign.core.model.problem import Problem, bug_problem, error_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.model.steps import Result
+from reassign.core.model.steps import Outcome, Result
 from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Memory, decide, doubts, gate, kept, only_undone, recorded, settle
+from reassign.core.tick import Memory, decide, doubts, gate, kept, recorded, settle, unanswered
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 from reassign.kube.lease import LeaseLost
@@ -58,6 +59,9 @@ log = structlog.get_logger()
 
 CONFLICT_SECONDS, IDLE_SECONDS = 0.5, 15.0
 WAITING_SECONDS = UNREACHABLE_SECONDS = 5.0
+KEEPS = "it from serving the cluster"
+
+T = TypeVar("T")
 
 
 class Prepared(NamedTuple):
@@ -101,6 +105,8 @@ class ClusterLoop:
     """Why the brake had not undone everything at the last tick."""
     _bug: Problem | None = None
     """What the last tick ended with; the next one says it, so that it does not come and go within each."""
+    _errors: list[Exception] = field(default_factory=list)
+    """What attempts of this tick have met: none keeps the others from being made, and the tick ends with the first."""
     _drift: DriftTurn = field(default_factory=DriftTurn)
 
     def __post_init__(self) -> None:
@@ -147,7 +153,7 @@ class ClusterLoop:
             return UNREACHABLE_SECONDS
         except Exception as error:
             log.exception("reconciliation failed unexpectedly")
-            self._bug = bug_problem(error, "it from serving the cluster")
+            self._bug = bug_problem(error, KEEPS)
             return UNREACHABLE_SECONDS
 
     async def _tick(self) -> float | None:
@@ -155,11 +161,17 @@ class ClusterLoop:
         if obj is None:
             return None
         bind_contextvars(**named(obj))
+        self._errors = []
         try:
             with self._drift.tick():
-                return await self._reconcile(obj)
+                pause = await self._reconcile(obj)
         finally:  # what cannot be read waits for no other object, and none for it
             await self.unserved.answer_for_unreadable()
+        for error in self._errors[1:]:
+            log.error("failed as well", exc_info=error)
+        for error in self._errors:
+            raise error
+        return pause
 
     async def _reconcile(self, obj: Object) -> float | None:
         """Serve what can be read; return in how many seconds to tick again, None when the KafkaCluster is released."""
@@ -220,19 +232,21 @@ class ClusterLoop:
 
         Of two KafkaClusters that are made at once, each then sees the other.
         """
-        resources, now = prepared.resources, self.writer.now()
-        first = cluster_status(prepared.cluster, observed.snapshot, resources, ClusterHold(), now)
-        await self._write(self.writer.write_cluster(self.key, first), prepared.unwritten)
+        first = self.actor.report_cluster(prepared.cluster, observed.snapshot, prepared.resources, ClusterHold())
+        await self._write(first, prepared.unwritten)
         return not prepared.unwritten
 
     async def _serve(self, prepared: Prepared, observed: Observation) -> float | None:
         """Serve the resources, then the plans; return in how many seconds to tick again, None when released."""
         obj, cluster, resources, awaited, throttle, unwritten = prepared
-        hold = self._hold(cluster, observed, resources, awaited)
+        older = self._older(cluster, observed.snapshot)
+        try:
+            hold = self._hold(cluster, observed, resources, awaited)
+        except Exception as error:
+            hold = unknown_hold(self._failed(error))
         if self.key[0] not in self.store.unreadable_namespaces:
             await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
-        others = self.store.readable_clusters()
-        if duplicate_of(cluster, observed.snapshot.cluster_id, others, self.writer.now()) != hold.older:
+        if self._older(cluster, observed.snapshot) != older:
             raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
@@ -240,11 +254,21 @@ class ClusterLoop:
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
-        plans = await self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
+        served = self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
+        plans = await self._attempt(served, lambda _: None)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
+
+    def _older(self, cluster: KafkaCluster, snapshot: Snapshot) -> Problem | None:
+        """Return why an older KafkaCluster for the same brokers is served in this one's place, as far as is known."""
+        try:
+            others = self.store.readable_clusters()
+            return duplicate_of(cluster, snapshot.cluster_id, others, self.writer.now())
+        except Exception as error:
+            self._failed(error)
+            return None
 
     async def _write(self, write: Awaitable[None], unwritten: list[Problem]) -> bool:
         """Write to our own objects; return whether that succeeded, and collect what it met where it did not.
@@ -260,7 +284,29 @@ class ClusterLoop:
                     await self.writer.refresh_cluster(self.key)
             unwritten.append(error_problem(error))
             return False
+        except LeaseLost:
+            raise
+        except Exception as error:
+            unwritten.append(self._failed(error))
+            return False
         return True
+
+    async def _attempt(self, work: Awaitable[T], otherwise: Callable[[Problem], T]) -> T:
+        """Return what the work returns; after an error, which is left to the end of the tick, something else.
+
+        Only a lost Lease ends the tick at once.
+        """
+        try:
+            return await work
+        except LeaseLost:
+            raise
+        except Exception as error:
+            return otherwise(self._failed(error))
+
+    def _failed(self, error: Exception) -> Problem:
+        """Leave an error to the end of the tick, and return it as a problem."""
+        self._errors.append(error)
+        return error_problem(error) if isinstance(error, ReassignError) else bug_problem(error, KEEPS)
 
     def _restores(self, snapshot: Snapshot) -> bool:
         return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)
@@ -274,25 +320,29 @@ class ClusterLoop:
         assert client is not None
         decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.writer.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
-        for resource, error in decision.errors:
-            async with attempts.at(resource):
-                raise error
         ended = self._pace.ended(observed.snapshot.reassignments.keys())
-        decision = gate(decision, await self.actor.throttle(decision, client), time.monotonic())
-        self.memory, begins = decision.memory, decision.begins
-        try:
-            written = await self.actor.record(decision, rules, attempts)
-        except ReassignError:  # nothing begins, and what is to be undone waits for no API server
-            written = {}
-        decision = recorded(decision, written, attempts.refused)
-        decision = kept(decision, await self.actor.copies.keep(decision.keep))
-        if begins and not await self._still_so(obj):
-            decision = only_undone(decision)
+        changes = decision.throttle.changes
+        changed = await self._attempt(self.actor.throttle(decision, client), lambda p: dict.fromkeys(changes, _lost(p)))
+        decision = gate(decision, changed, time.monotonic())
         self.memory = decision.memory
-        outcomes = await self.actor.act(decision, client)
-        decision = settle(decision, outcomes, time.monotonic())
+        check = LastCheck(self.writer, attempts, obj, {v.resource.uid: v for v in decision.verdicts})
+        # without records nothing begins, and what is to be undone waits for no API server
+        written = await self._attempt(self.actor.record(decision, rules, attempts), lambda _: {})
+        decision = recorded(decision, written, attempts.refused)
+        decision = kept(decision, await self._attempt(self.actor.copies.keep(decision.keep), lambda p: p))
+        self.memory, steps = unanswered(decision, time.monotonic()), decision.steps
+        outcomes = await self._attempt(
+            self.actor.act(decision, client, check), lambda p: dict.fromkeys(steps, _lost(p))
+        )
+        decision = settle(decision, outcomes, time.monotonic(), check.refused)
         self.memory, self._stuck = decision.memory, decision.brake.problem if decision.brake else None
         await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, rules))
+        for resource, error in decision.errors:
+            if resource is None:
+                self._failed(error)
+                continue
+            async with attempts.at(resource):
+                raise error
         self.metrics.decided(self.name, decision, rules.limits.partitions_in_flight)
         if attempts.conflict:
             return CONFLICT_SECONDS
@@ -304,13 +354,6 @@ class ClusterLoop:
         if moving or decision.brake or self._restores(observed.snapshot):
             return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
-
-    async def _still_so(self, judged: Object) -> bool:
-        """Whether the API server still has the KafkaCluster that was decided by: the brake may be set by now."""
-        if not await self._write(self.writer.refresh_cluster(self.key), []):
-            return False
-        now = self.store.cluster(self.key)
-        return now is not None and wish(now) == wish(judged)
 
     def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
         """Return the resources to judge now. Some of the settled ones are judged for drift, now and then."""
@@ -344,3 +387,8 @@ class ClusterLoop:
         cluster, resources = prepared.cluster, prepared.resources
         await self.unserved.stand_still(cluster, problem, resources, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS
+
+
+def _lost(problem: Problem) -> Outcome:
+    """Return the outcome of what may have been done before this went wrong."""
+    return Outcome(Result.UNKNOWN, problem.reason, problem.message)

@@ -84,12 +84,11 @@ class Survey:
         if asked != self._asked or time.monotonic() - self._at >= SURVEY_SECONDS:
             try:
                 topics = await client.observe_shortages()
-            except Exception as error:
-                self._problem = explain(error)
-            else:
                 # what our own move has repaired since would count until the next survey
                 self._short = tuple(tp for tp in shortages(when, topics, snapshot.reassignments) if tp not in ours)
                 self._problem = None
+            except Exception as error:
+                self._problem, topics = explain(error), None
             self._asked, self._at = asked, time.monotonic()
         return self._problem or pause_problem(when, self._short, ours), topics
 
@@ -106,6 +105,7 @@ class Observer:
     _connected_to: tuple[str, KafkaClusterSpec] | None = None
     _survey: Survey = field(default_factory=Survey)
     _log_dirs: LogDirs = field(default_factory=dict)
+    _unread_log_dirs: Mapping[int, Problem] = field(default_factory=dict)
     _sized_at: float = 0.0
     _sized: frozenset[tuple[str, int]] = frozenset()
     _listed_topics: frozenset[str] = frozenset()
@@ -126,9 +126,10 @@ class Observer:
             snapshot = await self._snapshot(client, throttle, resources, doubts)
             check_identity(cluster, snapshot.cluster_id)
             reported = tuple(snapshot.log_dirs)
-            snapshot = replace(snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs)
-            claim = self._claim(client, cluster, snapshot.cluster_id)
-            return Observation(snapshot, began, time.monotonic(), reported, claim=claim)
+            snapshot = replace(
+                snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs, unread_log_dirs=self._unread_log_dirs
+            )
+            return Observation(snapshot, began, time.monotonic(), reported)
 
     async def complete(
         self,
@@ -139,9 +140,10 @@ class Observer:
         throttle: RecordedThrottles | None,
         explain: Callable[[Exception], Problem],
     ) -> Observation:
-        """Read these configurations, and all partitions when that is due.
+        """Read these configurations, keep the claim, and read all partitions when that is due.
 
-        What cannot be read is a problem in the observation: it keeps moves from beginning, and no undo.
+        Each is an attempt of its own. What fails is a problem in the observation: it keeps moves from beginning, and no
+        undo.
         """
         client, snapshot = self.client, observed.snapshot
         assert client is not None
@@ -151,10 +153,15 @@ class Observer:
             configs = ConfigRead(read_at, await client.configs(sorted(wanted)) if wanted else {})
         except Exception as error:
             configs = ConfigRead(read_at, dict.fromkeys(wanted, explain(error)))
-        if cluster.spec.execution is not Execution.RUN:
-            return replace(observed, configs=configs)
-        pause, short = await self._survey.read(client, cluster, resources, snapshot, explain)
-        return replace(observed, configs=configs, pause=pause, short=short)
+        observed = replace(observed, configs=configs)
+        try:
+            observed = replace(observed, claim=self._claim(client, cluster, snapshot.cluster_id))
+            if cluster.spec.execution is not Execution.RUN:
+                return observed
+            pause, short = await self._survey.read(client, cluster, resources, snapshot, explain)
+            return replace(observed, pause=pause, short=short)
+        except Exception as error:
+            return replace(observed, pause=explain(error))
 
     async def has_ended(self, moves: Set[TopicPartition]) -> bool:
         """Whether any of these moves has ended since the last observation, as far as that is known."""
@@ -220,6 +227,7 @@ class Observer:
         if snapshot.sizes is not None:
             self._sized_at, self._sized = time.monotonic(), frozenset(unsettled)
             self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
+            self._unread_log_dirs = snapshot.unread_log_dirs
         return snapshot
 
     async def _connected(self, cluster: KafkaCluster) -> KafkaClient:

@@ -33,8 +33,8 @@ from reassign.core.plans.model import PlanResource, Unread
 from reassign.core.report.conditions import ConditionState, conditions
 from reassign.core.report.events import Event, Happened, cancellations, halvings, plan_transitions, rebuilt, transitions
 from reassign.core.report.statuses import blind
-from reassign.errors import ConflictError, Reason
-from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
+from reassign.errors import ConflictError, Reason, ReassignError
+from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
 from reassign.kube.events import EventRecorder
 from reassign.text import counted
 
@@ -143,6 +143,17 @@ class Writer:
         found = await self._kube.metadata(Kind.PARTITION_REASSIGNMENT, resource.namespace, resource.name)
         if found is None or wish(found) != (resource.uid, resource.generation, resource.deleted is not None):
             raise _changed(resource)
+
+    async def is_unchanged(self, cluster: Object) -> bool:
+        """Whether the API server still has this wish for a KafkaCluster; if not, take over what it has now."""
+        try:
+            found = await self._kube.metadata(Kind.KAFKA_CLUSTER, *cluster_key(cluster))
+            if found is not None and wish(found) == wish(cluster):
+                return True
+            await self.refresh_cluster(cluster_key(cluster))
+        except ReassignError as error:
+            log.warning("the KafkaCluster cannot be read again", reason=error.reason, error=error.message)
+        return False
 
     async def record(self, resource: Resource, record: Record, *, held: bool) -> Resource:
         """Write the record of a resource, with our finalizer where it is to be `held`; return the resource with it."""

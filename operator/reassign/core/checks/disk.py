@@ -18,9 +18,12 @@ def silence(i: Input) -> Problem | None:
     unknown |= {place.broker for place in i.placements if not place.known}
     if not unknown:
         return None
+    why = next((i.snapshot.unread_log_dirs[b] for b in sorted(unknown) if b in i.snapshot.unread_log_dirs), None)
     return Problem(
         Reason.REQUEST_FAILED,
-        f"{named_brokers(unknown, 'has')} not reported yet what the log directories hold; the operator asks again",
+        f"{named_brokers(unknown, 'has')} not reported yet what the log directories hold",
+        *((" (", *why.parts, ")") if why else ()),
+        "; the operator asks again",
     )
 
 

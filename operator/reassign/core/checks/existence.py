@@ -14,10 +14,8 @@ def existence(i: Input) -> Problem | None:
 
 def missing(tp: TopicPartition, snapshot: Snapshot) -> Problem | None:
     """Return why nothing is known of a partition, or None when it is there."""
-    if tp.topic in snapshot.unauthorized_topics:
-        return Problem(
-            Reason.NOT_AUTHORIZED, f"DESCRIBE on the topic {tp.topic} is not allowed; grant it to the operator's user"
-        )
+    if unread := snapshot.unread_topics.get(tp.topic):
+        return unread
     if tp.topic not in snapshot.topics:
         return Problem(
             Reason.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {tp.topic}; create it, or remove the entry"

@@ -138,5 +138,5 @@ class Clock:
         return (self.time + timedelta(seconds=at - self.monotonic)).replace(microsecond=0)
 
     def since(self, time: datetime) -> float:
-        """Return the moment, by the monotonic clock; never one to come."""
-        return min(self.monotonic, self.monotonic + (time - self.time).total_seconds())
+        """Return the moment of a time of day, by the monotonic clock."""
+        return self.monotonic + (time - self.time).total_seconds()

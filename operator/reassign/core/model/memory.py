@@ -108,7 +108,8 @@ class Recent:
     unanswered: Mapping[TopicPartition, Write] = field(default_factory=dict)
     """The last writes without an answer."""
     answered: frozenset[TopicPartition] = frozenset()
-    """Partitions held by a resource whose last write was this process's, and was answered."""
+    """Partitions held by a resource of which this process knows that no write is open: the last one was its own, and
+    was answered, or was not sent."""
     clock: Clock = field(default_factory=lambda: Clock(0.0, datetime.min.replace(tzinfo=UTC)))
     busy: Mapping[TopicPartition, float] = field(default_factory=dict)
     """When a partition was last seen in flight, or may have been altered."""
@@ -177,6 +178,7 @@ class Recent:
                     if answered:
                         met.add(tp)
                     else:
+                        met.discard(tp)
                         before = unanswered.get(tp)
                         unanswered[tp] = Write(None if before and before.via != via else via, at)
                 case Refused(tp, request, problem):
@@ -232,15 +234,14 @@ class Recent:
         return self.now - since >= SETTLE_SECONDS
 
     def open_write(self, tp: TopicPartition, entry: Entry) -> Write | None:
-        """Return the write that an entry leaves open; its broker may be unknown.
+        """Return the write of an earlier process that an entry leaves open; its broker may be unknown.
 
-        The time in a record is before all records of that reconciliation were written. An earlier process may have sent
-        the write as late as when this one began.
+        That process may have sent it as late as when this one began: the time in the record is before all records of
+        that reconciliation were written, and by a clock that may have been set since. A write of this process is in
+        `unanswered` until it has landed.
         """
-        if tp in self.answered or not entry.may_land:
-            return None
-        sent_at = self.clock.since(entry.sent_at) if entry.sent_at else self.started
-        return Write(entry.via, max(sent_at, self.started))
+        open_still = tp not in self.answered and entry.may_land
+        return Write(entry.via, self.started) if open_still else None
 
     def in_doubt(self, tp: TopicPartition, entry: Entry | None) -> Write | None:
         """Return the last write for a partition, of this process or as it is recorded, that may not have landed."""

@@ -112,6 +112,14 @@ class RecentChanges:
         earlier = self.earlier or Write(record.via, self.started)
         return [*found, earlier, *(Write(b.broker, earlier.at) for b in record.brokers)]
 
+    def may_land_elsewhere(self, via: int | None) -> bool:
+        """Whether a change of topics without an answer may still land that was sent to another broker than this one."""
+        topics = (
+            s.write for s in self.sent if s.change.key.resource.type is ConfigResourceType.TOPIC and not s.answered
+        )
+        writes = [*topics, *([self.earlier] if self.earlier else [])]
+        return any(write.via != via and self.now < self.forwarding.landed(write) for write in writes)
+
     def over(self, observed: Observed) -> Observed:
         """Return a read with the confirmed changes since laid over it."""
         shown = {resource: None if configs is None else dict(configs) for resource, configs in observed.items()}

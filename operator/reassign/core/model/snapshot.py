@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded
+from reassign.core.model.problem import Problem
 
 
 class TopicPartition(NamedTuple):
@@ -112,12 +113,15 @@ class Snapshot:
     """Topics that were asked for and exist; they can lag behind a write."""
     reassignments: Mapping[TopicPartition, Reassignment]
     """The truth of what is in flight."""
-    unauthorized_topics: frozenset[str] = frozenset()
+    unread_topics: Mapping[str, Problem] = field(default_factory=dict)
+    """Why topics that were asked for, or that exist, could not be read: nothing is known of them."""
     sizes: Sizes | None = None
     """Bytes of main logs by partition and broker, of the partitions asked for and those in flight; None when not asked
     for."""
     log_dirs: LogDirs = field(default_factory=dict)
     """Log directories, where sizes were asked for."""
+    unread_log_dirs: Mapping[int, Problem] = field(default_factory=dict)
+    """Why brokers' log directories could not be read when they were asked for last."""
     forwarded: Forwarded = NOT_FORWARDED
     """Which brokers listed the reassignments in flight."""
 
@@ -130,7 +134,7 @@ class Snapshot:
         topic = self.topics.get(tp.topic)
         if topic and topic.id != topic_id:
             return True
-        hidden = tp.topic in self.unauthorized_topics or tp in self.reassignments
+        hidden = tp.topic in self.unread_topics or tp in self.reassignments
         return not hidden and (topic is None or tp.partition not in topic.partitions)
 
     def leader(self, tp: TopicPartition) -> int | None:

@@ -12,7 +12,7 @@ from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.row import Row, Saying, SayingKind
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.model.steps import Step
+from reassign.core.model.steps import Elect, Step
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Verdict:
     """Whether the finalizer is removed, of a resource that is being deleted."""
     abandoned: bool = False
     """Whether it is released at its deletion deadline, with moves still in flight."""
+    partial: bool = False
+    """Whether a bug kept it from being judged any further than its undo: nothing more is said of it."""
 
     @classmethod
     def of(cls, resource: Resource, record: Record, *, expired: bool = False) -> Verdict:
@@ -56,6 +58,12 @@ class Verdict:
         for row in self.acting.values():
             (undo if row.goes_back else others).extend(row.steps)
         return (*undo, *others)
+
+    @cached_property
+    def beginning(self) -> tuple[Step, ...]:
+        """The steps that neither bring a partition back nor elect its leader: before them comes the last check."""
+        rows = (row for row in self.acting.values() if not row.goes_back)
+        return tuple(step for row in rows for step in row.steps if not isinstance(step, Elect))
 
     @property
     def must_record(self) -> bool:

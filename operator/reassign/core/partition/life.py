@@ -43,7 +43,7 @@ def _superseding(s: Situation) -> Row:
     drop it too: the checks judge before it is cancelled once more.
     """
     wanted = s.target == s.entry.target
-    waits = wanted and s.listed is None and not s.settled and not s.lost()
+    waits = wanted and s.listed is None and not s.settled and (s.unread or not s.lost())
     return Row(s.entry) if waits else NO_ENTRY
 
 

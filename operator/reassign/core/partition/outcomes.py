@@ -48,21 +48,26 @@ def sent_through(verdict: Verdict, recent: Recent, at: float) -> tuple[Verdict, 
     """Return the verdict with the broker that its steps go to, and the time, in its record; and the memory.
 
     Where an earlier write may still land through another broker, the record names no broker: only time ends that doubt.
+    Where none may, a step that is not sent after all leaves no doubt.
     """
-    rows, unanswered = _ended(verdict, recent, at), dict(recent.unanswered)
+    rows, unanswered, answered = _ended(verdict, recent, at), dict(recent.unanswered), set(recent.answered)
     sent_at, waited_for = recent.clock.of(at), _last_reasons(verdict.resource) if verdict.steps else {}
     for tp, row in verdict.acting.items():
         if row.entry is None or not any(isinstance(step, Alter | Cancel) for step in row.steps):
             continue
         via, before = recent.forwarding.via, verdict.resource.record.get(tp)
-        if (write := recent.in_doubt(tp, before)) and write.via != via:
-            via, unanswered[tp] = None, write
+        write = recent.in_doubt(tp, before)
+        if write is None:
+            answered.add(tp)
+        else:
+            answered.discard(tp)
+            if write.via != via:
+                via, unanswered[tp] = None, write
         entry = replace(row.entry, via=via, sent_at=sent_at)
         if entry.state is State.SUBMITTING:
             entry = replace(entry, began=sent_at, waited_for=waited_for.get(tp))
         rows[tp] = replace(row, entry=entry)
-    answered = recent.answered.difference(step.tp for step in verdict.steps)
-    return verdict.with_rows(rows), replace(recent, unanswered=unanswered, answered=answered)
+    return verdict.with_rows(rows), replace(recent, unanswered=unanswered, answered=frozenset(answered))
 
 
 def _last_reasons(resource: Resource) -> dict[TopicPartition, str]:

@@ -48,7 +48,7 @@ class Situation:
         return self.resource.wanted.get(self.tp)
 
     def lost(self) -> Problem | None:
-        """Say why the partition cannot be followed: its topic is gone, or another one has the name."""
+        """Say why the partition cannot be followed: its topic is gone, another one has the name, or it is `unread`."""
         topic = self.snapshot.topics.get(self.tp.topic)
         if topic and topic.id != self.entry.topic_id:
             return Problem(
@@ -66,7 +66,12 @@ class Situation:
     def nothing_in_flight(self, lost: Problem) -> bool:
         """Whether nothing of ours is in flight for a partition that was lost; a move of the new topic is not ours."""
         others = lost.reason is Reason.TOPIC_RECREATED and self.tp in self.snapshot.reassignments
-        return others or (lost.reason is not Reason.NOT_AUTHORIZED and self.settled)
+        return others or (not self.unread and self.settled)
+
+    @property
+    def unread(self) -> bool:
+        """Whether the topic cannot be read now: nothing is known of it."""
+        return self.tp.topic in self.snapshot.unread_topics
 
     @property
     def settled(self) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from enum import Enum
 
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Configs, Observed
-from reassign.core.model.forwarding import LANDING_SECONDS, Write
+from reassign.core.model.forwarding import Write
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
@@ -133,10 +132,10 @@ def decide_throttles(
 def _recent_changes(
     changes: RecentChanges, read: ConfigRead, recent: Recent, record: RecordedThrottles | None
 ) -> RecentChanges:
-    """Add what a read shows; a new process takes the last write from the record."""
+    """Add what a read shows; a new process takes the last write from the record, which is from before it began."""
     if record and not changes.now:
         sent_at = recent.clock.since(record.sent_at) if record.sent_at else changes.started
-        changes = replace(changes, earlier=Write(record.via, sent_at))
+        changes = replace(changes, earlier=Write(record.via, min(sent_at, changes.started)))
     return changes.observe(read.began, recent.forwarding)
 
 
@@ -192,7 +191,7 @@ def _fitting(
     if rules.claimed:
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     return ThrottleDecision(
-        record=_with_problem(_sent(diff, record, recent), {**memory.problems, **read.problems}),
+        record=_with_problem(_sent(diff, record, memory.recent, recent), {**memory.problems, **read.problems}),
         changes=diff.changes,
         # what could not be set is not another client's doing
         drift=None if memory.problems else diff.drift,
@@ -212,7 +211,9 @@ def _unrecorded(
     return (lost,) if lost else ()
 
 
-def _sent(diff: Diff, before: RecordedThrottles | None, recent: Recent) -> RecordedThrottles | None:
+def _sent(
+    diff: Diff, before: RecordedThrottles | None, changes: RecentChanges, recent: Recent
+) -> RecordedThrottles | None:
     """Add the broker that the changes of topics go to, and the time; without changes both stay as they were.
 
     Where another broker may still apply an earlier change, no broker is named: then only time ends the doubt.
@@ -221,10 +222,8 @@ def _sent(diff: Diff, before: RecordedThrottles | None, recent: Recent) -> Recor
         return None
     via, sent_at = (before.via, before.sent_at) if before else (None, None)
     if diff.changes:
-        now = recent.clock.of(recent.clock.monotonic)
-        young = sent_at is not None and now - sent_at < timedelta(seconds=LANDING_SECONDS)
-        others = young and via != recent.forwarding.via
-        via, sent_at = None if others else recent.forwarding.via, now
+        via = None if changes.may_land_elsewhere(recent.forwarding.via) else recent.forwarding.via
+        sent_at = recent.clock.of(recent.clock.monotonic)
     return diff.record.model_copy(update={"via": via, "sent_at": sent_at})
 
 
