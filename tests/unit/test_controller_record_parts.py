@@ -82,7 +82,7 @@ def test_moves_whose_part_is_lost_are_still_undone(world: World) -> None:
     world.tick()
     lose(world, parts(world, "big")[1])
     world.tick()
-    assert "RecordRebuilt" in world.kube.events
+    assert world.kube.events.count("RecordRebuilt") == 1
     world.delete("big")
     world.tick(until=lambda: not in_flight(world))
 
