@@ -195,7 +195,6 @@ class Stage:
             input_hash=plan.input_hash,
             manifests=tuple(manifests),
             waves=waves,
-            digest=f"sha256:{self.plans_made:064x}",
             moves=PlanMoves(replicas=len(manifests), bytes=2**30, leaders=0),
             lower_bound=LowerBound(replicas=1, bytes=2**29, waves=1),
             balance=BalanceStatus(),

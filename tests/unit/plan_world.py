@@ -14,7 +14,6 @@ from reassign.controller.plans.job import Job, planned
 from reassign.controller.plans.planner import Planner
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.model import Planned
-from reassign.manifests.objects import digest
 from reassign.planning.problem import model
 from tests.unit.sim import SimKafka
 from tests.unit.world import LATER, OURS, THEIRS, Brokers, Kube, Object, World, api_object
@@ -48,7 +47,7 @@ class Work:
             waves=len(moved),
             waves_bound=1,
         )
-        return planned(job.plan, manifests, digest(manifests), certificate, {(tp.topic, 0): 100 for tp in moved})
+        return planned(job.plan, manifests, certificate, {(tp.topic, 0): 100 for tp in moved})
 
     def _manifest(self, job: Job, number: int, tp: TopicPartition) -> Object:
         entry = {"topic": tp.topic, "partition": 0, "replicas": list(NEW), "expectedReplicas": [1, 2, 3]}

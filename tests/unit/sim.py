@@ -158,6 +158,27 @@ class SimKafka:
         self.reassignments[tp] = Reassignment(merged, adding, removing)
         return APPLIED
 
+    def land(self, step: Step) -> Outcome:
+        """Carry out a request that a broker has held: the controller compares nothing with what it was judged by."""
+        if not isinstance(step, Alter):
+            return self.perform(step)
+        in_flight = self.reassignments.get(step.tp)
+        if in_flight is None or in_flight.target == set(step.replicas):
+            return self.perform(replace(step, judged=None))
+        if len(step.replicas) != len(in_flight.target) and not step.allow_replication_factor_change:
+            return refused(Reason.REPLICATION_FACTOR_CHANGE)
+        return self._override(step, in_flight)
+
+    def _override(self, step: Alter, in_flight: Reassignment) -> Outcome:
+        """Compare the new target with all replicas, those that are being added among them."""
+        current, target = self.replicas[step.tp], step.replicas
+        adding = tuple(b for b in target if b not in current) or tuple(b for b in in_flight.adding if b in target)
+        removing = tuple(b for b in current if b not in target)
+        self.replicas[step.tp] = (*target, *removing)
+        self.reassignments[step.tp] = Reassignment(self.replicas[step.tp], adding, removing)
+        self._place(step.tp)
+        return APPLIED
+
     def _cancel(self, tp: TopicPartition) -> Outcome:
         in_flight = self.reassignments.pop(tp, None)
         if in_flight is None:
@@ -306,7 +327,7 @@ class Driver:
         self.now += 1
         forwarded = self._forwarded()
         for _, _, step in [late for late in self.limbo if late[0] <= self.now]:
-            self.kafka.perform(step)
+            self.kafka.land(step)
         self.limbo = [late for late in self.limbo if late[0] > self.now]
         self._shown.append(self.kafka.metadata())
         snapshot = self.kafka.snapshot(self._shown[-1 - min(self.lag, len(self._shown) - 1)])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
+from reassign.core.model.forwarding import OVERTAKEN_SECONDS, SETTLE_SECONDS
 from reassign.core.model.record import Entry, recorded_problem
 from reassign.core.model.snapshot import Broker, Reassignment
 from reassign.core.model.steps import Alter, Cancel
@@ -278,7 +279,7 @@ def test_a_deletion_before_the_cancel_leaves_the_foreign_move_alone() -> None:
         sent_at=driver.time,
     )
     driver.delete("a")
-    driver.ticks(5)
+    driver.ticks(int(OVERTAKEN_SECONDS + 2 * SETTLE_SECONDS))
     assert driver.gone == {"a"}
     assert driver.kafka.writes == []
     assert P0 in driver.kafka.reassignments
@@ -380,6 +381,36 @@ def test_a_record_lost_in_flight_does_not_make_our_move_foreign(mode: str) -> No
     driver.finish()
     assert driver.kafka.writes == [Alter(P0, (3, 1, 2))]
     assert true_conditions(driver) == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("mode", ["Wait", "Supersede"])
+def test_a_forged_loss_takes_no_move_of_another_resource(mode: str, restarted: bool) -> None:
+    thief = resource({P0: (3, 1, 2)}, "b", whenInFlight=mode)
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource({P0: (3, 1, 2)}, "a"), thief)
+    driver.ticks(3)
+    if restarted:
+        driver.restart()
+    for _ in range(3):
+        driver.resources["b"] = without_record(driver.resources["b"])
+        driver.tick()
+        assert driver.resources["b"].record == {}
+    assert detail(driver, P0, "b").reason == "PartitionClaimed"
+    driver.delete("b")
+    driver.ticks(5)
+    assert driver.gone == {"b"}
+    assert states(driver, "a") == {P0: "InFlight"}
+
+
+def test_a_lost_record_takes_over_nothing_that_a_check_holds_back() -> None:
+    driver = drive(moved_by_another(), without_record(resource({P0: (4, 1, 2)}, whenInFlight="Supersede")))
+    driver.kafka.brokers[4] = Broker(4, fenced=True)
+    driver.ticks(5)
+    assert driver.resources["a"].record == {}
+    assert detail(driver, P0).reason == "BrokerFenced"
+    driver.kafka.brokers[4] = Broker(4)
+    driver.ticks(2)
+    assert states(driver) == {P0: "InFlight"}
 
 
 @pytest.mark.parametrize("mode", ["Wait", "Fail"])

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reassign.api.kafka_cluster import Limits
-from reassign.core.model.forwarding import SETTLE_SECONDS
+from reassign.core.model.forwarding import LANDING_SECONDS, SETTLE_SECONDS
+from reassign.core.model.record import active
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
 from tests.unit.examples import examples
 from tests.unit.moves import ORIGINAL, TARGETS
-from tests.unit.sim import Driver, SimKafka, drive, resource
+from tests.unit.sim import Driver, SimKafka, drive, resource, without_record
 
 THEIRS = st.tuples(st.sampled_from(list(ORIGINAL)), st.permutations(range(6)), st.sampled_from((6, 7)))
 """Another client moves to brokers that no resource names, so that its moves differ from ours."""
@@ -27,10 +28,15 @@ OPTIONS = st.fixed_dictionaries(
 
 
 class WatchedKafka(SimKafka):
-    """Fail when a resource alters a foreign move that it may not supersede."""
+    """Fail when a resource alters a foreign move that it may not supersede.
+
+    A request that a broker has held is another matter: when it was sent, there was no such move.
+    """
 
     theirs: dict[TopicPartition, Reassignment]
     may_supersede: set[TopicPartition]
+    overridden: set[TopicPartition]
+    """Where a request has landed on a foreign move: a cancel leaves more replicas there than before."""
     driver: Driver
 
     def perform(self, step: Step) -> Outcome:
@@ -42,12 +48,32 @@ class WatchedKafka(SimKafka):
             assert set(step.replicas) == set(self.replicas[step.tp]), f"{step} undoes a foreign move"
         return super().perform(step)
 
+    def land(self, step: Step) -> Outcome:
+        foreign = self.theirs.pop(step.tp) if step.tp in self.theirs_in_flight() else None
+        if foreign and isinstance(step, Alter) and foreign.target != set(step.replicas):
+            self.overridden.add(step.tp)
+        return super().land(step)
+
+    def _cancel(self, tp: TopicPartition) -> Outcome:
+        self.theirs.pop(tp, None)
+        return super()._cancel(tp)
+
+    def copy(self, tp: TopicPartition) -> None:
+        self.theirs.pop(tp, None)
+        super().copy(tp)
+
     def restores(self, step: Alter) -> bool:
         """Whether it brings back the order after a cancel."""
         entries = [r.record[step.tp] for r in self.driver.resources.values() if step.tp in r.record]
         return any(e.state is State.CANCELLING and e.original == step.replicas for e in entries)
 
     def theirs_in_flight(self) -> dict[TopicPartition, Reassignment]:
+        for r in self.driver.resources.values():
+            if r.spec.when_in_flight == "Supersede":  # it may take over a move to the same replicas
+                for tp, entry in r.record.items():
+                    theirs = self.theirs.get(tp)
+                    if theirs and entry.state is State.IN_FLIGHT and theirs.target == set(entry.target):
+                        del self.theirs[tp]
         return {tp: move for tp, move in self.theirs.items() if self.reassignments.get(tp) == move}
 
 
@@ -60,7 +86,8 @@ class Shared(RuleBasedStateMachine):
     @initialize(a=WANTED, b=WANTED, of_a=OPTIONS, of_b=OPTIONS, cap=st.integers(2, 3))
     def begin(self, a: dict, b: dict, of_a: dict, of_b: dict, cap: int) -> None:  # type: ignore[type-arg]
         self.kafka = WatchedKafka(dict(ORIGINAL), brokers={b: Broker(b) for b in range(8)}, min_insync=2)
-        self.kafka.theirs, self.kafka.may_supersede, self.cap = {}, set(), cap
+        self.kafka.theirs, self.kafka.may_supersede, self.kafka.overridden = {}, set(), set()
+        self.cap, self.held = cap, False
         self.driver = drive(
             self.kafka,
             resource(a, "a", **of_a),
@@ -86,6 +113,36 @@ class Shared(RuleBasedStateMachine):
     @rule()
     def loses_answers(self) -> None:
         self.driver.tick(lose_answers=True)
+
+    @rule(lands_after=st.sampled_from((1, 4, 12, 50)), killed=st.booleans())
+    def has_requests_on_their_way(self, lands_after: int, killed: bool) -> None:
+        self.driver.tick(lands_after=lands_after)
+        self.held = True
+        if killed:
+            self.driver.restart()
+
+    @precondition(lambda self: hasattr(self, "driver") and not self.driver.limbo)
+    @rule(uid=st.sampled_from("ab"), killed=st.booleans())
+    def a_record_is_lost(self, uid: str, killed: bool) -> None:
+        lost = self.driver.resources[uid]
+        moves = {tp: move for tp, move in self.kafka.reassignments.items() if tp in active(lost.record)}
+        if not killed and not moves.keys() <= self.driver.recent.holders.keys():
+            return  # what the process has not seen in flight is not known to be the resource's
+        self.driver.resources[uid] = without_record(lost)
+        if killed:
+            self.driver.restart()
+            self.kafka.theirs |= moves
+        self.driver.tick()
+
+    @rule()
+    def the_topic_is_made_again(self) -> None:
+        kafka = self.kafka
+        kafka.topic_ids = {name: f"{topic_id}'" for name, topic_id in kafka.topic_ids.items()}
+        kafka.reassignments.clear()
+        kafka.theirs.clear()
+        for tp, replicas in ORIGINAL.items():
+            kafka.replicas[tp], kafka.isr[tp], kafka.leader[tp] = replicas, frozenset(replicas), replicas[0]
+        self.driver.tick()
 
     @rule(seconds=st.integers(1, 6))
     def goes_on(self, seconds: int) -> None:
@@ -144,7 +201,9 @@ class Shared(RuleBasedStateMachine):
     def one_resource_at_most_holds_a_partition_and_what_is_ours_is_recorded(self) -> None:
         if not hasattr(self, "driver"):
             return
-        held = [tp for r in self.driver.resources.values() for tp, e in r.record.items() if e.active]
+        ids = self.kafka.topic_ids
+        entries = [one for r in self.driver.resources.values() for one in active(r.record).items()]
+        held = [tp for tp, entry in entries if entry.topic_id == ids[tp.topic]]
         assert len(held) == len(set(held))
         assert self.kafka.reassignments.keys() - self.kafka.theirs_in_flight().keys() <= set(held)
 
@@ -153,17 +212,19 @@ class Shared(RuleBasedStateMachine):
         if hasattr(self, "driver"):
             for tp, replicas in self.kafka.replicas.items():
                 assert len(set(replicas)) == len(replicas)
-                assert len(replicas) == 3 or tp in self.kafka.reassignments
+                assert len(replicas) == 3 or tp in self.kafka.reassignments.keys() | self.kafka.overridden
 
     def teardown(self) -> None:
         if not hasattr(self, "driver"):
             return
+        while self.driver.limbo:
+            self.driver.tick()
         self.driver.ticks(int(SETTLE_SECONDS) + 1)
         theirs = self.kafka.theirs_in_flight()
         self.driver.delete("a")
         self.driver.delete("b")
         self.kafka.may_supersede = set()
-        self.driver.ticks(5 * int(SETTLE_SECONDS))
+        self.driver.ticks(5 * int(SETTLE_SECONDS) + (int(LANDING_SECONDS) if self.held else 0))
         assert self.driver.gone == {"a", "b"}
         assert self.kafka.reassignments == theirs
 

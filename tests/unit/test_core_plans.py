@@ -174,6 +174,25 @@ def test_an_approval_of_another_plan_lets_nothing_go_and_names_both() -> None:
     assert str(plan.status.digest) in plan.message
 
 
+def test_a_digest_that_others_write_into_the_status_approves_nothing() -> None:
+    plan = stage(approvedDigest=OTHER)
+    plan.tick(5)
+    made = plan.status.digest
+    plan.status = plan.status.model_copy(update={"digest": OTHER})
+    plan.run()
+    assert plan.released == []
+    assert plan.reason == "ApprovedDigestMismatch"
+    assert plan.status.digest == made
+
+
+def test_waves_that_others_write_into_the_status_are_not_approved() -> None:
+    plan = approved(2)
+    plan.status = plan.status.model_copy(update={"waves": plan.status.waves[::-1]})
+    plan.run()
+    assert plan.released == []
+    assert plan.reason == "ApprovedDigestMismatch"
+
+
 def test_approved_the_waves_run_one_after_the_other() -> None:
     plan = approved(3)
     plan.tick(5)

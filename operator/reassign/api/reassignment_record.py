@@ -109,6 +109,8 @@ class ReassignmentRecordSpec(Model):
     """The KafkaCluster of the owner, or the owner itself."""
     part: Annotated[int, Field(ge=0, le=MAX_PARTS - 1)]
     """The number of this part, from 0."""
+    parts: Annotated[int, Field(ge=1, le=MAX_PARTS)] | None = None
+    """Of part 0: how many parts there are, written after a new part. Absent in records of earlier versions."""
     deletion_policy: DeletionPolicy = DeletionPolicy.CANCEL
     """The deletionPolicy of the owner: it holds as well when the owner is gone."""
     deletion_deadline_seconds: Seconds | None = None

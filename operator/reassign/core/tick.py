@@ -35,7 +35,7 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import AlterLogDirs, Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
-from reassign.core.partition.adopt import holders_of, with_adopted
+from reassign.core.partition.adopt import held_partitions, holders_of, with_adopted
 from reassign.core.partition.life import follow
 from reassign.core.partition.outcomes import sent_through, settle_steps
 from reassign.core.partition.stall import stalls
@@ -146,7 +146,8 @@ def _undone(resources: Sequence[Resource], inputs: _Inputs) -> tuple[list[Verdic
     snapshot, _, memory, rules, now = inputs
     recent = memory.recent
     by_age = sorted((bounded(r, rules.throttle) for r in resources), key=lambda r: r.age_key)
-    records = [with_adopted(r, snapshot, rules, recent.holders) for r in by_age]
+    held = held_partitions(by_age, snapshot)
+    records = [with_adopted(r, snapshot, rules, recent, held) for r in by_age]
     verdicts = [
         Verdict.of(r, record, expired=deadline_passed(r, now)) for r, record in zip(by_age, records, strict=True)
     ]

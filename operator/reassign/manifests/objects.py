@@ -1,14 +1,14 @@
-"""A PartitionReassignment as an object: its name, spec and limits, and the digest that an approval names."""
+"""A PartitionReassignment as an object: its name, spec and limits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from reassign.api.common import API_VERSION, GROUP, Model
-from reassign.api.digest import hashed, spec_digest
+from reassign.api.common import API_VERSION, Model
+from reassign.api.digest import hashed
 from reassign.api.limits import MAX_LABEL_CHARACTERS, MAX_NAME_CHARACTERS, MAX_TOPIC_CHARACTERS
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
 from reassign.errors import PlanningError, Reason
@@ -54,20 +54,6 @@ def check_limits(what: str, entries: Sequence[Mapping[str, Any]], max_partitions
             f"the topic names of {what} have {characters} characters, and must have less than {MAX_TOPIC_CHARACTERS}: "
             "lower the waves' maxPartitions",
         )
-
-
-def digest(manifests: Iterable[Mapping[str, Any]]) -> str:
-    """Return the digest that an approval names: a hash over these manifests in any order, as made or as stored.
-
-    Of the metadata only name, namespace and our labels count. Neither `suspend` nor status counts. A field that is
-    left out of a spec equals its default.
-    """
-    content = []
-    for each in manifests:
-        metadata, spec = each["metadata"], parsed(PartitionReassignmentSpec, each["spec"])
-        ours = {key: value for key, value in (metadata.get("labels") or {}).items() if key.startswith(f"{GROUP}/")}
-        content.append([metadata["namespace"], metadata["name"], spec_digest(spec), ours])
-    return hashed(sorted(content, key=lambda each: each[:3]))
 
 
 def without_entries(manifest: Manifest) -> Manifest:

@@ -139,12 +139,16 @@ def joined(resource: Resource, parts: Sequence[Part]) -> Resource:
     record: dict[TopicPartition, Entry] = {}
     for part in parts:
         record |= part.record
-    return replace(resource, record=record, record_lost=lost(resource.has_moved, [part.spec.part for part in parts]))
+    numbers, said = [part.spec.part for part in parts], parts[0].spec.parts if parts else None
+    return replace(resource, record=record, record_lost=lost(resource.has_moved, numbers, said))
 
 
-def lost(has_moved: bool, parts: Sequence[int]) -> bool:
-    """Whether parts of a record are missing, given the numbers of those that are there."""
-    return [*parts] != [*range(len(parts))] if parts else has_moved
+def lost(has_moved: bool, parts: Sequence[int], said: int | None) -> bool:
+    """Whether parts of a record are missing, given the numbers of those that are there, in order.
+
+    `said` is how many there are by the first of them. A part more than that was being added.
+    """
+    return [*parts] != [*range(max(len(parts), said or 0))] if parts else has_moved
 
 
 def packed(obj: Object, known: Object | None = None) -> Object:

@@ -287,7 +287,9 @@ class Store:
         parts = self._parts.get(obj["metadata"]["uid"], {}).values()
         if not isinstance(obj, Packed) or obj.settled is None or not all(isinstance(part, Packed) for part in parts):
             return None
-        return None if lost(obj.settled.has_moved, sorted(part["spec"]["part"] for part in parts)) else obj.settled
+        specs = sorted((part["spec"] for part in parts), key=lambda spec: spec["part"])
+        said = specs[0].get("parts") if specs else None
+        return None if lost(obj.settled.has_moved, [spec["part"] for spec in specs], said) else obj.settled
 
     def _whole(self, obj: Object) -> Resource | Problem:
         parsed = once(self._parsed, parse_resource, obj)

@@ -80,7 +80,6 @@ async def _observe(job: Job) -> Snapshot:
 
 def plan_of(job: Job, cluster: Cluster) -> Planned:
     """Make the plan for the cluster as it was seen."""
-    from reassign.manifests.objects import digest
     from reassign.manifests.waves import check_stored, reassignments
     from reassign.planning.plan import make
 
@@ -103,7 +102,7 @@ def plan_of(job: Job, cluster: Cluster) -> Planned:
         template=plan.spec.template.wire(),
     )
     labelled = [_labelled(manifest, plan) for manifest in manifests]
-    return planned(plan, labelled, digest(labelled), made.certificate, sizes_of(cluster))
+    return planned(plan, labelled, made.certificate, sizes_of(cluster))
 
 
 def goal_of(job: Job, topics: Sequence[str]) -> PlacementGoal:
@@ -155,7 +154,6 @@ def _labelled(manifest: Manifest, plan: PlanResource) -> Manifest:
 def planned(
     plan: PlanResource,
     manifests: Sequence[Manifest],
-    digest: str,
     certificate: Certificate,
     sizes: Mapping[tuple[str, int], int],
 ) -> Planned:
@@ -164,7 +162,6 @@ def planned(
         input_hash=plan.input_hash,
         manifests=tuple(manifests),
         waves=tuple(_wave(manifest, sizes) for manifest in manifests),
-        digest=digest,
         moves=PlanMoves(
             replicas=certificate.moves,
             bytes=certificate.bytes,

@@ -47,21 +47,38 @@ class Records:
         return all((part.deletion_policy, part.deletion_deadline_seconds) == policy for part in known)
 
     async def write(self, resource: Resource, record: Record, *, held: bool) -> None:
-        """Write the parts that change; with our finalizer where they are to be `held`."""
-        ref = resource.spec.cluster_ref
-        cluster = RecordedClusterRef(namespace=ref.namespace or resource.namespace, name=ref.name)
+        """Write the parts that change; with our finalizer where they are to be `held`.
+
+        Part 0 says how many there are, after a new one is there: a crash in between takes nothing away. Where parts
+        were lost it says so before: the record counts as lost until all are there again.
+        """
+        known = self._known(resource)
+        parts = spread(record, {number: part.record for number, part in known.items()})
+        if 0 in parts.keys() - known.keys():
+            await self._write_part(resource, None, 0, parts[0], len(parts) if resource.record_lost else 1, held)
+            known = self._known(resource)
+        for number, entries in [*parts.items()][1:]:
+            await self._write_part(resource, known.get(number), number, entries, None, held)
+        if parts:
+            await self._write_part(resource, known[0], 0, parts[0], len(parts), held)
+
+    def _known(self, resource: Resource) -> dict[int, Part]:
+        return {part.spec.part: part for part in self._store.parts(resource.uid)}
+
+    async def _write_part(
+        self, resource: Resource, part: Part | None, number: int, entries: Record, count: int | None, held: bool
+    ) -> None:
+        ref, spec = resource.spec.cluster_ref, resource.spec
         owner = Owner(Kind.PARTITION_REASSIGNMENT, resource.namespace, resource.name, resource.uid)
-        known = {part.spec.part: part for part in self._store.parts(resource.uid)}
-        for number, entries in spread(record, {n: part.record for n, part in known.items()}).items():
-            part = known.get(number)
-            spec = ReassignmentRecordSpec(
-                cluster_ref=cluster,
-                part=number,
-                deletion_policy=resource.spec.deletion_policy,
-                deletion_deadline_seconds=resource.spec.deletion_deadline_seconds,
-                topics=part.spec.topics if part and part.record == entries else write_record(entries),
-            )
-            await self._write(owner, part, spec, held)
+        written = ReassignmentRecordSpec(
+            cluster_ref=RecordedClusterRef(namespace=ref.namespace or resource.namespace, name=ref.name),
+            part=number,
+            parts=count,
+            deletion_policy=spec.deletion_policy,
+            deletion_deadline_seconds=spec.deletion_deadline_seconds,
+            topics=part.spec.topics if part and part.record == entries else write_record(entries),
+        )
+        await self._write(owner, part, written, held)
 
     async def write_throttle(self, cluster: KafkaCluster, throttle: RecordedThrottles | None) -> None:
         """Write the throttles that are set, and the values to restore."""

@@ -104,7 +104,7 @@ def admit(
 
     The verdicts come in the order of their resources' age: the older resource claims a partition.
     """
-    claims = _claims(verdicts, snapshot, rules)
+    claims = _claims(verdicts, snapshot, rules, recent)
     stuck = stuck_sources(
         (tp for v in verdicts for tp, row in v.rows.items() if row.said(SayingKind.STALL, SayingKind.OVERDUE)), snapshot
     )
@@ -197,14 +197,14 @@ def _entry(i: Input, state: State) -> Entry:
     return Entry(i.topic.id, i.partition.replicas, i.target, state, log_dirs=tuple(sorted(i.log_dirs.items())))
 
 
-def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules) -> Claims:
+def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules, recent: Recent) -> Claims:
     # what a status still says is held is held: killed now, the next process would read that
     held = {
         tp: v.resource
         for v in verdicts
         for record in (v.resource.record, v.record)
         for tp, entry in active(record).items()
-        if entry.state in HOLDING and not snapshot.lost(tp, entry.topic_id)
+        if entry.state in HOLDING and (recent.in_doubt(tp, entry) or not snapshot.lost(tp, entry.topic_id))
     }
     wanted: dict[TopicPartition, Resource] = {}
     for verdict in verdicts:

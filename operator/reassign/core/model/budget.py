@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reassign.core.model.record import Record
+from reassign.core.model.record import Entry, Record
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
 from reassign.text import counted
@@ -109,17 +109,18 @@ def stuck_sources(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> froz
 
 
 def unlisted(record: Record, snapshot: Snapshot) -> Record:
-    """Return the entries that have a place though they are not listed in flight.
+    """Return the entries that have a place though their move is not listed in flight.
 
-    Their alter may land yet, or is to come, or they are copied between directories.
+    Their alter may land yet, on another client's move too, or is to come, or they are copied between directories.
     """
-    return {
-        tp: entry
-        for tp, entry in record.items()
-        if tp not in snapshot.reassignments
-        and not snapshot.lost(tp, entry.topic_id)
-        and (entry.may_land or (entry.state is State.IN_FLIGHT and entry.log_dirs))
-    }
+    return {tp: entry for tp, entry in record.items() if _may_come(tp, entry, snapshot)}
+
+
+def _may_come(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> bool:
+    move = snapshot.reassignments.get(tp)
+    if snapshot.lost(tp, entry.topic_id) or (move and move.target == frozenset(entry.target)):
+        return False
+    return entry.may_land or (move is None and entry.state is State.IN_FLIGHT and bool(entry.log_dirs))
 
 
 def take_in_flight(

@@ -1,16 +1,17 @@
 """Adopt: whose moves are in flight, and a record that was lost, from these and from what status says.
 
 Anyone who may write a status could have it tell of moves that the resource never began. So a status makes no move its
-own: this process has seen that it is, or the resource may take over any move (whenInFlight: Supersede).
+own: only what this process has seen in the record does. Any other move, `whenInFlight: Supersede` takes over if every
+check of admission passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 
-from reassign.api.partition_reassignment import WhenInFlight
 from reassign.core.model.cluster_rules import ClusterRules
-from reassign.core.model.memory import Holder
+from reassign.core.model.memory import Holder, Recent
 from reassign.core.model.record import Entry, Record, active, recorded_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
@@ -33,14 +34,38 @@ def holders_of(verdicts: Iterable[Verdict], snapshot: Snapshot, before: Holders)
     return left | held
 
 
-def with_adopted(resource: Resource, snapshot: Snapshot, rules: ClusterRules, holders: Holders) -> Record:
-    """Return the record of a resource; a lost one with entries for its moves in flight to where it wants them.
+def held_partitions(resources: Iterable[Resource], snapshot: Snapshot) -> Set[TopicPartition]:
+    """Return the partitions that records hold, of the topics that are there now."""
+    ids = {name: topic.id for name, topic in snapshot.topics.items()}
+    return {tp for r in resources for tp, entry in active(r.record).items() if ids.get(tp.topic) == entry.topic_id}
+
+
+def with_adopted(
+    resource: Resource, snapshot: Snapshot, rules: ClusterRules, recent: Recent, held: Set[TopicPartition]
+) -> Record:
+    """Return the record of a resource, with what is its own in flight though the record does not say so."""
+    landed = _landed(resource, snapshot, recent, held)
+    rebuilt = _rebuilt(resource, snapshot, rules, recent.holders) if resource.record_lost else {}
+    return {**rebuilt, **resource.record, **landed} if rebuilt or landed else resource.record
+
+
+def _landed(resource: Resource, snapshot: Snapshot, recent: Recent, held: Set[TopicPartition]) -> Record:
+    """Return the entries whose alter was held and has landed on a topic that was made again meanwhile."""
+    found = {}
+    for tp, entry in active(resource.record).items():
+        topic = snapshot.topics.get(tp.topic)
+        if topic is None or topic.id == entry.topic_id or tp in held:
+            continue
+        if _moves(tp, frozenset(entry.target), snapshot) and recent.in_doubt(tp, entry):
+            found[tp] = replace(entry, topic_id=topic.id)
+    return found
+
+
+def _rebuilt(resource: Resource, snapshot: Snapshot, rules: ClusterRules, holders: Holders) -> Record:
+    """Return entries for the moves in flight that this process has seen in the record that was lost.
 
     Where status says that the resource has ended, nothing moves again. Without a permission nothing is adopted.
     """
-    if not resource.record_lost:
-        return resource.record
-    takes_over = resource.spec.when_in_flight is WhenInFlight.SUPERSEDE
     adopted: dict[TopicPartition, Entry] = {}
     for tp, asked in resource.asked.items():
         topic, partition = snapshot.topics.get(tp.topic), snapshot.partition(tp)
@@ -48,8 +73,7 @@ def with_adopted(resource: Resource, snapshot: Snapshot, rules: ClusterRules, ho
             continue
         entry = Entry(topic.id, partition.replicas, asked.replicas, State.COMPLETED, log_dirs=asked.named)
         if _moves(tp, frozenset(asked.replicas), snapshot):
-            own = Holder(resource.uid, resource.namespace, frozenset(asked.replicas))
-            if takes_over or holders.get(tp) == own:
+            if holders.get(tp) == Holder(resource.uid, resource.namespace, frozenset(asked.replicas)):
                 original, problem = snapshot.reassignments[tp].original, recorded_problem(Reason.ORDER_UNKNOWN)
                 in_flight = State.IN_FLIGHT
                 adopted[tp] = Entry(topic.id, original, asked.replicas, in_flight, problem, asked.named)
@@ -57,7 +81,7 @@ def with_adopted(resource: Resource, snapshot: Snapshot, rules: ClusterRules, ho
             at_target = partition.replicas == asked.replicas
             cancelled = entry.to(State.CANCELLED, recorded_problem(Reason.CANCELLED_EXTERNALLY))
             adopted[tp] = entry if at_target else cancelled
-    return {**adopted, **resource.record}
+    return adopted
 
 
 def _moves(tp: TopicPartition, target: frozenset[int], snapshot: Snapshot) -> bool:

@@ -37,14 +37,14 @@ def follow(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterR
 
 
 def _superseding(s: Situation) -> Row:
-    """Keep the entry until the cancel of another client's move is certain, as long as our own move is wanted.
+    """Keep the entry until the cancel of another client's move is certain.
 
     Then drop the entry, so that all checks judge again before our own move begins. If the other move is still listed,
-    drop it too: the checks judge before it is cancelled once more.
+    drop it too: the checks judge before it is cancelled once more. Likewise where our own move is no longer wanted.
     """
     wanted = s.target == s.entry.target
     waits = wanted and s.listed is None and not s.settled and (s.unread or not s.lost())
-    return Row(s.entry) if waits else NO_ENTRY
+    return Row(s.entry) if waits or s.in_doubt() else NO_ENTRY
 
 
 def _submitting(s: Situation) -> Row:
@@ -112,7 +112,8 @@ def _moving(s: Situation) -> Row | None:
     if s.listed.target == frozenset(entry.target):
         entry = with_true_original(entry, s.listed.original)
         return directed.beside(Row(entry.to(State.IN_FLIGHT, entry.problem)))
-    return None
+    doubt = s.in_doubt()
+    return Row(entry).with_saying(SayingKind.PROBLEM, doubt) if doubt else None
 
 
 def _finishing(s: Situation, entry: Entry, directed: Directed) -> Row:

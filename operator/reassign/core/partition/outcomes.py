@@ -105,7 +105,7 @@ def settle_steps(
     for tp, row in verdict.rows.items():
         for step in row.steps:
             if row.entry and (outcome := outcomes.get(step)):
-                row, met = _answered(verdict.resource, row, row.entry, step, outcome)
+                row, met = _answered(verdict.resource, row, row.entry, step, outcome, recent)
                 rows[tp] = row
                 facts += met
         if row.put_off and (problem := row.said(SayingKind.PROBLEM)):
@@ -115,7 +115,7 @@ def settle_steps(
     return verdict.with_rows(_ended(verdict, recent, at)), recent.remember(facts, at)
 
 
-def _answered(resource: Resource, row: Row, entry: Entry, step: Step, outcome: Outcome) -> Answered:
+def _answered(resource: Resource, row: Row, entry: Entry, step: Step, outcome: Outcome, recent: Recent) -> Answered:
     if isinstance(step, AlterLogDirs):
         stands = outcome.result is Result.APPLIED or row.said(SayingKind.STALL, SayingKind.OVERDUE)
         return row if stands else row.stalled(outcome.problem, overdue=False), _instructed(step, outcome)
@@ -133,7 +133,7 @@ def _answered(resource: Resource, row: Row, entry: Entry, step: Step, outcome: O
         case Cancel():
             after, facts = _cancel_answered(resource, row, entry, step, outcome)
         case Alter() if row.state is State.RESTORING:
-            after, facts = _restore_answered(resource, row, entry, step, outcome)
+            after, facts = _restore_answered(resource, row, entry, step, outcome, recent)
         case Alter():
             after, facts = _alter_answered(row, entry, step, outcome)
     return after, (touched, *facts)
@@ -174,7 +174,9 @@ def _cancel_answered(resource: Resource, row: Row, entry: Entry, step: Cancel, o
     return row.with_saying(SayingKind.PROBLEM, problem), (Refused(step.tp, (), problem),)
 
 
-def _restore_answered(resource: Resource, row: Row, entry: Entry, step: Alter, outcome: Outcome) -> Answered:
+def _restore_answered(
+    resource: Resource, row: Row, entry: Entry, step: Alter, outcome: Outcome, recent: Recent
+) -> Answered:
     """Forget a partition that is back; while its resource is being deleted, its record keeps the entry."""
     refused = outcome.result is not Result.APPLIED
     if outcome.reason in CHANGED:
@@ -182,8 +184,8 @@ def _restore_answered(resource: Resource, row: Row, entry: Entry, step: Alter, o
     if refused and outcome.reason not in GIVE_UP:
         return row.with_saying(SayingKind.PROBLEM, outcome.problem), (Refused(step.tp, step.replicas, outcome.problem),)
     facts = (Restored(resource.uid, step.tp),)
-    if entry.log_dirs and not refused:
-        return row, facts  # it ends when copies between directories have ended, too
+    if (entry.log_dirs and not refused) or step.tp in recent.unanswered:
+        return row, facts  # it ends when copies between directories have ended, and an earlier cancel cannot land
     if not resource.deleted:
         return replace(row, entry=None), facts
     failed = recorded_problem(Reason.INVALID_REPLICA_ASSIGNMENT) if refused else None

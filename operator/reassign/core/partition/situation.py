@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from reassign.api.partition_reassignment import WhenInFlight
 from reassign.core.checks.existence import missing
+from reassign.core.checks.in_flight import describe
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
@@ -66,12 +67,23 @@ class Situation:
     def nothing_in_flight(self, lost: Problem) -> bool:
         """Whether nothing of ours is in flight for a partition that was lost; a move of the new topic is not ours."""
         others = lost.reason is Reason.TOPIC_RECREATED and self.tp in self.snapshot.reassignments
-        return others or (not self.unread and self.settled)
+        return (others and not self.in_doubt()) or (not self.unread and self.settled)
 
     @property
     def unread(self) -> bool:
         """Whether the topic cannot be read now: nothing is known of it."""
         return self.tp.topic in self.snapshot.unread_topics
+
+    def in_doubt(self) -> Problem | None:
+        """Say that a request of ours without an answer may still land, whatever is in flight now."""
+        if self.recent.in_doubt(self.tp, self.entry) is None:
+            return None
+        seen = f"another client is moving it ({describe(self.listed)}), and " if self.listed else ""
+        return Problem(
+            Reason.IN_FLIGHT_ELSEWHERE,
+            f"{seen}a request of ours without an answer may still land: the entry stays until it has, or cannot any "
+            "more, a minute and a half at most",
+        )
 
     @property
     def settled(self) -> bool:

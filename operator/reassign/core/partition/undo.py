@@ -107,10 +107,15 @@ def _cancelling(s: Situation) -> Entry:
 
 
 def _cancel(s: Situation, entry: Entry, move: Reassignment) -> Row:
-    """Cancel what is listed, unless it is on its way back already, is another client's, or cannot safely go back."""
+    """Cancel what is listed, unless it is on its way back already, is another client's, or cannot safely go back.
+
+    While a request of ours may still land on another client's move, the entry stays.
+    """
     if move.target == frozenset(entry.original) and not move.hangs:
         return Row(entry)
     if move.target != frozenset(entry.target) and not move.hangs:
+        if doubt := s.in_doubt():
+            return Row(entry).with_saying(SayingKind.PROBLEM, doubt)
         return _end(s, recorded_problem(Reason.CANCELLED_EXTERNALLY))
     entry = with_true_original(entry, move.original)
     required = s.snapshot.topics[s.tp.topic].min_insync_replicas

@@ -89,7 +89,7 @@ def _stale(plan: PlanResource, differs: Sequence[str]) -> str:
 
 
 def _unapproved(plan: PlanResource, goes_on: str) -> list[ConditionState]:
-    digest, given = plan.status.digest, plan.spec.approved_digest
+    digest, given = plan.digest, plan.spec.approved_digest
     if given:
         return unsettled(
             Reason.APPROVED_DIGEST_MISMATCH,

@@ -35,6 +35,7 @@ from reassign.core.plans.model import (
     SuspendWave,
     Unread,
     begun,
+    plan_digest,
     state_of,
     unended,
 )
@@ -131,7 +132,7 @@ def _plan_anew(
         return so_far(creates, planning(f"waves that are being written: {len(missing)} of {len(made.waves)}"))
     written = nothing.model_copy(
         update={
-            "digest": made.digest,
+            "digest": plan_digest(made.waves),
             "planned_input_hash": made.input_hash,
             "moves": made.moves,
             "lower_bound": made.lower_bound,
@@ -227,7 +228,7 @@ def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unre
     current = found if isinstance(found, Resource) else None
     due = current and current.spec.suspend and not plan.spec.suspend and spoilt is None
     return WaveProgress(
-        plan.status.model_copy(update={"waves": planned, "summary": summary_of(planned)}),
+        plan.status.model_copy(update={"digest": plan.digest, "waves": planned, "summary": summary_of(planned)}),
         current,
         current if due else None,
         _running(unended(waves)),
@@ -324,7 +325,7 @@ def _stale_digest(plan: PlanResource, differs: bool) -> str | None:
     """Return the digest of an approved plan that is stale: it stays so until it is approved once more."""
     if plan.spec.approval is Approval.NOT_REQUIRED or not plan.approved:
         return None
-    return plan.status.digest if differs else plan.status.stale_digest
+    return plan.digest if differs else plan.status.stale_digest
 
 
 def _status(

@@ -69,13 +69,17 @@ class PlanResource:
     @property
     def planned(self) -> bool:
         """Whether status has a plan for the spec as it is."""
-        return self.status.digest is not None and self.status.planned_input_hash == self.input_hash
+        return self.status.planned_input_hash == self.input_hash
+
+    @cached_property
+    def digest(self) -> str:
+        """What an approval names. It comes from the waves that are carried out, whatever status says it is."""
+        return plan_digest(self.status.waves)
 
     @property
     def approved(self) -> bool:
         """Whether the plan in status may be carried out."""
-        given = self.spec.approved_digest is not None and self.spec.approved_digest == self.status.digest
-        return self.spec.approval is Approval.NOT_REQUIRED or given
+        return self.spec.approval is Approval.NOT_REQUIRED or self.spec.approved_digest == self.digest
 
     @property
     def under_way(self) -> bool:
@@ -101,11 +105,15 @@ class Planned:
     """The waves, in their order."""
     waves: tuple[Wave, ...]
     """What status says of each wave, in the same order."""
-    digest: str
     moves: PlanMoves
     lower_bound: LowerBound
     balance: BalanceStatus
     unmet: tuple[Unmet, ...] = ()
+
+
+def plan_digest(waves: Sequence[Wave]) -> str:
+    """Return the digest of all that these waves do, in their order."""
+    return hashed([[wave.name, wave.digest] for wave in waves])
 
 
 def manifest_digest(manifest: Manifest) -> str:
