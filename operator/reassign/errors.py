@@ -62,6 +62,8 @@ class Reason(StrEnum):
     """Grant the right that the message names."""
     UNKNOWN_LOG_DIR = "UnknownLogDir"
     """Name a log directory that the broker has."""
+    TOPIC_NAME_TOO_LONG = "TopicNameTooLong"
+    """Name no log directory for this partition: brokers refuse it for topics with such long names."""
     LOG_DIR_OFFLINE = "LogDirOffline"
     """Repair the disk and restart the broker, or choose another directory or broker. A move in flight waits for it."""
     NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"

@@ -175,6 +175,8 @@ class SimKafka:
 
     def _alter_log_dirs(self, step: AlterLogDirs) -> Outcome:
         outcome = APPLIED
+        if len(f"{step.tp.topic}-{step.tp.partition}.{'0' * 32}-future") > 255:
+            return refused(Reason.TOPIC_NAME_TOO_LONG)
         for broker, path in step.dirs:
             if self._is_down(broker):
                 outcome = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, f"broker {broker} does not answer")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from reassign.api.partition_reassignment import can_be_directed
 from reassign.planning.problem.assignments import added
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 from reassign.planning.problem.volume import MOST_VOLUME_BYTES, shared
@@ -52,8 +53,8 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
     UNKNOWN stands where the broker may choose. The largest replica goes first, each into the volume of its broker with
     the greatest free share; `min_free` of it stays free. Within a volume the first directory is named.
 
-    Cordoned and offline directories take nothing, nor do those that do not report their size. `sizes` (P,) are bytes of
-    a replica.
+    Cordoned and offline directories take nothing, nor do those that do not report their size. Where the name of a topic
+    is too long for that, the broker chooses, and each volume needs room. `sizes` (P,) are bytes of a replica.
     """
     directories = cluster.directories
     named = np.full(target.shape, UNKNOWN, np.int32)
@@ -74,6 +75,11 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
     for i in np.lexsort((columns, rows, -sizes[rows])):
         row, column = int(rows[i]), int(columns[i])
         mine = choices[target[row, column]]
+        if not can_be_directed(cluster.topics[cluster.topic[row]], int(cluster.partition[row])):
+            if free[mine].min() < sizes[row]:
+                without_room.append(row)
+            free[mine] -= sizes[row]
+            continue
         share = free[mine] / directories.total[mine]
         best = mine[int(np.argmax(share))]
         if free[best] < sizes[row]:
