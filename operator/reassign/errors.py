@@ -38,7 +38,7 @@ class Reason(StrEnum):
     """Another client moves the partition, or copies its replica to another log directory. It starts after that. With
     `whenInFlight: Fail` it has failed, with `Supersede` it does not wait."""
     PARTITION_CLAIMED = "PartitionClaimed"
-    """An older resource that is not suspended holds the partition. It starts after that."""
+    """Another resource moves the partition, or an older one that waits for no user goes first. It starts after that."""
     INVALID_REPLICA_ASSIGNMENT = "InvalidReplicaAssignment"
     """The brokers refused. The message has their words."""
     NO_REASSIGNMENT_IN_PROGRESS = "NoReassignmentInProgress"

@@ -13,7 +13,7 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus, Par
 from reassign.core.model.progress import amount, leader_bytes
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.verdict import Verdict
-from reassign.core.report.waits import NEEDS_USER
+from reassign.core.model.waits import NEEDS_USER
 
 
 @dataclass(frozen=True, slots=True)
