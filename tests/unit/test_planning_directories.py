@@ -99,3 +99,8 @@ def test_for_a_topic_with_too_long_a_name_the_broker_chooses_where_each_volume_h
     assert named(found, [[1]], 50, topic="t" * 214) == ([[UNKNOWN]], [])
     assert named(found, [[1]], 51, topic="t" * 214) == ([[UNKNOWN]], [0])
     assert named(found, [[1], [1]], 30, 30, topic="t" * 214) == ([[UNKNOWN], [UNKNOWN]], [1]), "it may be the same one"
+
+
+def test_a_volume_with_room_is_named_though_another_has_a_greater_free_share() -> None:
+    found = directories((0, 9, 9), (1, 100, 60), (1, 2000, 400))
+    assert named(found, [[1]], 60) == ([[2]], [])

@@ -20,7 +20,7 @@ from reassign.core.model.configs import Change, ConfigResource, ConfigResourceTy
 from reassign.core.model.forwarding import NO_DOUBTS, Doubts, Forwarded, MetadataOffsets
 from reassign.core.model.log_dir_reports import sizes
 from reassign.core.model.snapshot import LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
-from reassign.core.model.steps import Outcome, Step
+from reassign.core.model.steps import Outcome, Step, not_directed
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles
 from reassign.kafka.claim import Membership
@@ -246,11 +246,13 @@ class KafkaClient:
         """Carry the steps out in their order, in batches, and return what each one met.
 
         Cancels come first: no slow broker delays them. Then log directories: brokers have to know them beforehand.
-        A step that fails does not stop the others; UNKNOWN means that it may have been carried out.
+        A step that fails stops no others but an alter that needs it; UNKNOWN means that it may have been carried out.
         """
         outcomes: dict[Step, Outcome] = {}
         for batch in batches(sorted(steps, key=turn)):
-            outcomes |= await self._call(self._steps.carry_out, batch, self._via)
+            outcomes |= {step: outcome for step in batch if (outcome := not_directed(step, outcomes))}
+            if ready := [step for step in batch if step not in outcomes]:
+                outcomes |= await self._call(self._steps.carry_out, ready, self._via)
         return outcomes
 
     async def configs(

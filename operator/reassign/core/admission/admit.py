@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reassign.api.partition_reassignment import (
+    ANY_LOG_DIR,
     PartitionEntry,
     PartitionState,
     PreferredLeader,
@@ -38,7 +39,7 @@ from reassign.core.model.room import Room
 from reassign.core.model.row import BLOCKED, PENDING, Row, SayingKind, waiting
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import HOLDING, State
-from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged, Step
+from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
 
@@ -157,7 +158,7 @@ def _rehearse(i: Input) -> Row:
         return waiting(PartitionState.COMPLETED)
     if violation := first_violation(DRY_RUN, i):
         return waiting(BLOCKED, violation.problem)
-    i.room.expect(i.tp, i.receivers, i.log_dirs)
+    i.room.rehearse(i.tp, i.directories)
     return waiting(PENDING, would_move(i))
 
 
@@ -179,16 +180,15 @@ def _begin(i: Input) -> Row:
     if i.in_flight:
         return supersede(i)
     source = i.partition.leader
-    i.room.expect(i.tp, i.receivers, i.log_dirs)
+    i.room.expect(i.tp, i.directories)
     i.budget.take(i.slots, source)
     i.own.take(i.slots, source)
     i.shared.take(i.slots, source)
-    steps: list[Step] = []
-    if to_come := tuple((b, path) for b, path in sorted(i.log_dirs.items()) if b in i.added):
-        steps.append(AlterLogDirs(i.tp, to_come))
+    to_come = tuple((b, path) for b, path in sorted(i.directories.items()) if b in i.added and path != ANY_LOG_DIR)
+    directed = AlterLogDirs(i.tp, to_come) if to_come else None
     allow = i.resource.spec.replication_factor_change is ReplicationFactorChange.ALLOW
-    steps.append(Alter(i.tp, i.target, allow, Judged(i.topic.id, frozenset(i.current))))
-    return Row(_entry(i, State.SUBMITTING), tuple(steps))
+    alter = Alter(i.tp, i.target, allow, Judged(i.topic.id, frozenset(i.current)), directed)
+    return Row(_entry(i, State.SUBMITTING), (directed, alter) if directed else (alter,))
 
 
 def _settle_at_target(i: Input) -> Row:
@@ -259,7 +259,8 @@ def _take_unlisted(taken: Budget, record: Record, snapshot: Snapshot, small: int
 def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
     for tp, entry in unlisted(record, snapshot).items():
         if entry.may_land:
-            room.expect(tp, entry.added, dict(entry.log_dirs))
+            named = dict(entry.log_dirs)
+            room.expect(tp, {broker: named.get(broker, ANY_LOG_DIR) for broker in entry.added})
 
 
 def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: Collection[TopicPartition], small: int) -> Budget:

@@ -51,7 +51,8 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
     """Return the directory of each added replica, (P, R'), and the partitions that fit into no volume.
 
     UNKNOWN stands where the broker may choose. The largest replica goes first, each into the volume of its broker with
-    the greatest free share; `min_free` of it stays free. Within a volume the first directory is named.
+    the greatest free share of those that have room; `min_free` of it stays free. Within a volume the first directory is
+    named.
 
     Cordoned and offline directories take nothing, nor do those that do not report their size. Where the name of a topic
     is too long for that, the broker chooses, and each volume needs room. `sizes` (P,) are bytes of a replica.
@@ -80,11 +81,11 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
                 without_room.append(row)
             free[mine] -= sizes[row]
             continue
-        share = free[mine] / directories.total[mine]
-        best = mine[int(np.argmax(share))]
-        if free[best] < sizes[row]:
+        takes = mine[free[mine] >= sizes[row]]
+        if not len(takes):
             without_room.append(row)
             continue
+        best = takes[int(np.argmax(free[takes] / directories.total[takes]))]
         named[row, column] = best
         free[volume == volume[best]] -= sizes[row]
     return named, sorted(set(without_room))
