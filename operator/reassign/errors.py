@@ -58,6 +58,8 @@ class Reason(StrEnum):
     REQUEST_FAILED = "RequestFailed"
     """The brokers did not answer, and are asked again. The message has their words. A broker that does not report its
     log directories gets nothing, because its free space is unknown."""
+    REQUEST_REFUSED = "RequestRefused"
+    """The brokers refuse it whenever they are asked: remove what the message names, such as a policy of theirs."""
     NOT_AUTHORIZED = "NotAuthorized"
     """Grant the right that the message names."""
     UNKNOWN_LOG_DIR = "UnknownLogDir"

@@ -31,7 +31,7 @@ from kafka.protocol.metadata import MetadataRequest
 from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.forwarding import MetadataOffsets
 from reassign.core.model.snapshot import Broker, LogDir, Partition, Reassignment, TopicPartition
-from reassign.kafka.errors import INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from reassign.kafka.errors import GONE, TOPIC_AUTHORIZATION_FAILED
 from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 
 TOPIC_RESOURCE = 2
@@ -126,7 +126,7 @@ def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, set[str]]
     for topic in answer.topics:
         if topic.error_code == TOPIC_AUTHORIZATION_FAILED:
             unauthorized.add(topic.name)
-        elif topic.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+        elif topic.error_code not in GONE:
             _raise_for(topic.error_code, None)
             partitions = {
                 p.partition_index: Partition(
@@ -156,7 +156,7 @@ def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, 
     for result in wire.read(lambda: DescribeConfigsRequest(resources=wanted)).results:
         if result.error_code == TOPIC_AUTHORIZATION_FAILED:
             unauthorized.add(result.resource_name)
-        elif result.error_code not in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+        elif result.error_code not in GONE:
             _raise_for(result.error_code, result.error_message)
             values[result.resource_name] = int(next(c.value for c in result.configs if c.name == MIN_INSYNC_REPLICAS))
     return values, unauthorized

@@ -64,6 +64,7 @@ NEEDS_USER = frozenset(
         Reason.EXPECTED_REPLICAS_MISMATCH,
         Reason.INVALID_REPLICA_ASSIGNMENT,
         Reason.CANCELLED_EXTERNALLY,
+        Reason.REQUEST_REFUSED,
         Reason.NOT_AUTHORIZED,
         Reason.NAMESPACE_NOT_ALLOWED,
         Reason.UNKNOWN_LOG_DIR,
