@@ -19,8 +19,8 @@ from localplatform.chart_readme import table
 from reassign.api.crd import definitions
 from reassign.cli.app import app
 from reassign.controller.metrics import Metrics
+from reassign.core.model import waits
 from reassign.core.model.states import TRANSITIONS
-from reassign.core.report import waits
 from reassign.core.report.events import Happened
 from reassign.errors import Reason
 

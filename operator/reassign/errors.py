@@ -38,7 +38,7 @@ class Reason(StrEnum):
     """Another client moves the partition, or copies its replica to another log directory. It starts after that. With
     `whenInFlight: Fail` it has failed, with `Supersede` it does not wait."""
     PARTITION_CLAIMED = "PartitionClaimed"
-    """An older resource that is not suspended holds the partition. It starts after that."""
+    """Another resource moves the partition, or an older one that waits for no user goes first. It starts after that."""
     INVALID_REPLICA_ASSIGNMENT = "InvalidReplicaAssignment"
     """The brokers refused. The message has their words."""
     NO_REASSIGNMENT_IN_PROGRESS = "NoReassignmentInProgress"
@@ -58,10 +58,14 @@ class Reason(StrEnum):
     REQUEST_FAILED = "RequestFailed"
     """The brokers did not answer, and are asked again. The message has their words. A broker that does not report its
     log directories gets nothing, because its free space is unknown."""
+    REQUEST_REFUSED = "RequestRefused"
+    """The brokers refuse it whenever they are asked: remove what the message names, such as a policy of theirs."""
     NOT_AUTHORIZED = "NotAuthorized"
     """Grant the right that the message names."""
     UNKNOWN_LOG_DIR = "UnknownLogDir"
     """Name a log directory that the broker has."""
+    TOPIC_NAME_TOO_LONG = "TopicNameTooLong"
+    """Name no log directory for this partition: brokers refuse it for topics with such long names."""
     LOG_DIR_OFFLINE = "LogDirOffline"
     """Repair the disk and restart the broker, or choose another directory or broker. A move in flight waits for it."""
     NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"

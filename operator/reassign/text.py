@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 MAX_NAMED = 20
 """Brokers that a sentence names: more than a partition's target can have."""
 
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 Verb = Literal["", "is", "has", "copies"]
 _PLURALS: dict[Verb, str] = {"": "", "is": "are", "has": "have", "copies": "copy"}
 
@@ -34,6 +35,15 @@ def source(file: Path) -> str:
 def counted(number: int, noun: str) -> str:
     """Return "1 partition", or "2 partitions"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def amount(size: float) -> str:
+    """Return bytes for people, to two digits: `1.2 GiB`, `340 MiB`, `0 B`."""
+    unit = 0
+    while size >= 1000 and unit < len(UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    digits = f"{size:.1f}" if unit and size < 9.95 else str(round(size, -1 if size >= 100 else 0)).removesuffix(".0")
+    return f"{digits} {UNITS[unit]}"
 
 
 def named_brokers(ids: Iterable[int], verb: Verb = "") -> str:

@@ -6,13 +6,15 @@ from confluent_kafka import KafkaException
 from kafka import errors as kafka_python
 
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.model.steps import APPLIED, Alter, Cancel, Elect, Outcome, Result, Step
+from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
+from reassign.core.model.waits import NEEDS_USER, PASSES
 from reassign.errors import ClusterError, Reason
-from reassign.kafka.errors import cluster_error, lost, outcome
+from reassign.kafka.errors import CODES, MEANINGS, NONE, OF_STEPS, cluster_error, lost, meaning_of, needs_user, outcome
 
 TP = TopicPartition("orders", 0)
 ALTER, CANCEL, ELECT = Alter(TP, (1, 2)), Cancel(TP, (1, 2)), Elect(TP)
-CODES = range(-1, 140)  # those that the protocol has, and some to come
+DIRECT = AlterLogDirs(TP, ((1, "/a"),))
+NUMBERS = range(-1, 140)  # those that the protocol has, and some to come
 
 
 def all_errors(kind: type[kafka_python.KafkaError]) -> list[type[kafka_python.KafkaError]]:
@@ -55,26 +57,55 @@ def test_why_a_cluster_cannot_be_used(error: Exception, reason: Reason) -> None:
     assert cluster_error(error).reason is reason
 
 
-@pytest.mark.parametrize("step", [ALTER, CANCEL, ELECT], ids=lambda step: type(step).__name__)
-@pytest.mark.parametrize("code", CODES)
+def test_every_code_of_the_client_has_one_meaning() -> None:
+    errors = [error for error in vars(kafka_python).values() if isinstance(error, type)]
+    codes = {error.errno for error in errors if issubclass(error, kafka_python.BrokerResponseError)}
+    assert codes - {None} == MEANINGS.keys() | {NONE}
+
+
+@pytest.mark.parametrize("name", [name for name in CODES if name != "NO_ERROR"])
+def test_a_code_passes_or_needs_a_user_and_only_what_passes_may_have_been_carried_out(name: str) -> None:
+    meaning, error = MEANINGS[CODES[name]], kafka_python.for_code(CODES[name])("what happened")
+    assert meaning.reason in NEEDS_USER | PASSES | {Reason.ELECTION_FAILED}
+    assert not meaning.ambiguous or meaning.reason in PASSES
+    assert needs_user(error) is (meaning.reason in NEEDS_USER)
+    assert meaning.words or not meaning.ours
+
+
+def test_what_differs_for_a_step_has_a_meaning_for_others() -> None:
+    assert all(code in MEANINGS and meaning != meaning_of(code) for (_, code), meaning in OF_STEPS.items())
+
+
+def test_a_code_that_the_client_does_not_know_passes() -> None:
+    found = outcome(ALTER, 999, None)
+    assert (found.reason, found.message) == (Reason.REQUEST_FAILED, "the brokers answered UNKNOWN (999)")
+
+
+@pytest.mark.parametrize("step", [ALTER, CANCEL, ELECT, DIRECT], ids=lambda step: type(step).__name__)
+@pytest.mark.parametrize("code", NUMBERS)
 def test_every_code_for_every_step_is_applied_or_says_why_not(step: Step, code: int) -> None:
     found = outcome(step, code, None)
     assert found == APPLIED or (found.reason and found.message)
-    assert (found == APPLIED) == (code == 0 or (code == 84 and step is ELECT))
+    assert (found == APPLIED) == (code == 0 or (step, code) in ((ELECT, 84), (DIRECT, 9)))
 
 
 @pytest.mark.parametrize(
     ("step", "code", "reason"),
     [
         (ALTER, 3, Reason.UNKNOWN_TOPIC_OR_PARTITION),
-        (ALTER, 31, Reason.NOT_AUTHORIZED),
         (ALTER, 38, Reason.REPLICATION_FACTOR_CHANGE),
         (ALTER, 39, Reason.INVALID_REPLICA_ASSIGNMENT),
-        (ALTER, 44, Reason.REQUEST_FAILED),
+        (ALTER, 17, Reason.UNKNOWN_TOPIC_OR_PARTITION),
+        (ALTER, 42, Reason.REQUEST_FAILED),
+        (ALTER, 44, Reason.REQUEST_REFUSED),
+        (ALTER, 102, Reason.UNKNOWN_BROKER),
         (CANCEL, 39, Reason.CANCEL_UNSAFE),
         (CANCEL, 85, Reason.NO_REASSIGNMENT_IN_PROGRESS),
         (ELECT, 80, Reason.ELECTION_FAILED),
         (ELECT, 83, Reason.ELECTION_FAILED),
+        (ELECT, 44, Reason.ELECTION_FAILED),
+        (DIRECT, 56, Reason.LOG_DIR_OFFLINE),
+        (DIRECT, 57, Reason.UNKNOWN_LOG_DIR),
     ],
 )
 def test_refusals_have_a_reason(step: Step, code: int, reason: Reason) -> None:
@@ -92,3 +123,19 @@ def test_a_lost_request_is_unknown() -> None:
 
 def test_a_code_without_a_message_is_named() -> None:
     assert "POLICY_VIOLATION" in outcome(ALTER, 44, None).message
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "words"),
+    [
+        (ALTER, 31, "the Kafka user needs ALTER on the cluster"),
+        (DIRECT, 17, "the topic's name is too long for a log directory that is named"),
+    ],
+)
+def test_our_words_replace_those_of_the_brokers_where_they_say_what_to_do(step: Step, code: int, words: str) -> None:
+    assert outcome(step, code, "said so").message == words
+
+
+def test_a_broker_that_answers_with_an_error_is_not_called_silent() -> None:
+    for error in (kafka_python.PolicyViolationError("no"), KafkaException(LibrdkafkaError(44, "no"))):
+        assert "the brokers answered POLICY_VIOLATION (44)" in cluster_error(error).message

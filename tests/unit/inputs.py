@@ -26,17 +26,18 @@ NOW = 100.0
 def kafka(
     replicas: tuple[int, ...] = (0, 1, 2),
     *,
+    tp: TopicPartition = TP,
     moving_to: tuple[int, ...] = (),
     fenced: Collection[int] = (),
     isr: Collection[int] | None = None,
     **fields: Any,
 ) -> SimKafka:
     """Six brokers with the partition; another client may be moving it, and brokers may be fenced."""
-    cluster = SimKafka({TP: replicas}, **fields)
+    cluster = SimKafka({tp: replicas}, **fields)
     if moving_to:
-        cluster.move_as_another(TP, moving_to)
+        cluster.move_as_another(tp, moving_to)
     if isr is not None:
-        cluster.isr[TP] = frozenset(isr)
+        cluster.isr[tp] = frozenset(isr)
     cluster.brokers |= {b: Broker(b, fenced=True) for b in fenced}
     return cluster
 

@@ -12,7 +12,7 @@ from typing import Any
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
-from reassign.core.report.waits import BRAKE, WISHED
+from reassign.core.model.waits import BRAKE, WISHED
 
 Object = Mapping[str, Any]
 Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus

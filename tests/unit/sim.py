@@ -32,7 +32,7 @@ from reassign.core.model.snapshot import (
     Topic,
     TopicPartition,
 )
-from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step
+from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step, not_directed
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.statuses import comes_first, report
 from reassign.core.throttle.diff import read_throttles as read_throttles
@@ -45,6 +45,7 @@ from tests.unit.configs import Store, copy
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+LOST = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost")
 Metadata = dict[TopicPartition, Partition]
 
 
@@ -196,6 +197,8 @@ class SimKafka:
 
     def _alter_log_dirs(self, step: AlterLogDirs) -> Outcome:
         outcome = APPLIED
+        if len(f"{step.tp.topic}-{step.tp.partition}.{'0' * 32}-future") > 255:
+            return refused(Reason.TOPIC_NAME_TOO_LONG)
         for broker, path in step.dirs:
             if self._is_down(broker):
                 outcome = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, f"broker {broker} does not answer")
@@ -355,19 +358,12 @@ class Driver:
             self.restart()
             return
         decision = kept(recorded(decision, self.resources), None)
-        outcomes = {}
+        outcomes: dict[Step, Outcome] = {}
         for step in [step for step in decision.steps if decision.beginning.get(step) not in changed]:
             if left is not None and left == 0:
                 self.restart()
                 return
-            if lands_after:
-                via = self.recent.forwarding.via
-                assert via is not None
-                self.limbo.append((self.now + lands_after, via, step))
-                outcomes[step] = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost")
-                continue
-            outcome = self.kafka.perform(step)
-            outcomes[step] = Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, "lost") if lose_answers else outcome
+            outcomes[step] = self._perform(step, outcomes, lose_answers=lose_answers, lands_after=lands_after)
             left = None if left is None else left - 1
         if left == 0:
             self.restart()
@@ -377,6 +373,19 @@ class Driver:
         self.verdicts |= {verdict.resource.uid: verdict for verdict in settled.verdicts}
         for verdict in settled.verdicts:
             self._write(verdict, snapshot)
+
+    def _perform(
+        self, step: Step, outcomes: Mapping[Step, Outcome], *, lose_answers: bool, lands_after: float
+    ) -> Outcome:
+        if withheld := not_directed(step, outcomes):
+            return withheld
+        if not lands_after:
+            outcome = self.kafka.perform(step)
+            return LOST if lose_answers else outcome
+        via = self.recent.forwarding.via
+        assert via is not None
+        self.limbo.append((self.now + lands_after, via, step))
+        return LOST
 
     def read_configs(self) -> ConfigRead:
         """What observing shows of configurations."""

@@ -68,6 +68,24 @@ def test_slots_at_a_source_are_not_reserved_while_its_moves_stall(why: str) -> N
     assert set(kafka.reassignments) == {still, *many}
 
 
+@pytest.mark.parametrize(("of_others", "many_start"), [(3, True), (2, False)])
+def test_slots_at_a_source_are_reserved_only_where_our_own_moves_free_them(of_others: int, many_start: bool) -> None:
+    theirs, many, large = partitions(of_others, "theirs"), partitions(2, "many"), TopicPartition("large", 0)
+    ours = partitions(5 - of_others, "ours")
+    kafka = SimKafka(dict.fromkeys([*theirs, *ours, *many, large], (0, 1, 2)))
+    for tp in theirs:
+        kafka.move_as_another(tp, (0, 1, 5))
+    first = resource(dict.fromkeys(ours, (0, 1, 3)), "a")
+    driver = drive(kafka, first, limits=Limits(moves_per_broker=5))
+    driver.ticks(3)
+    driver.resources["b"] = resource({large: (3, 4, 5)}, "b")
+    driver.resources["c"] = resource(dict.fromkeys(many, (0, 1, 4)), "c")
+    driver.ticks(3)
+    kafka.copy(ours[0])
+    driver.ticks(5)
+    assert bool(kafka.reassignments.keys() & set(many)) is many_start
+
+
 def test_the_partition_with_the_most_bytes_goes_first() -> None:
     kafka = SimKafka(dict.fromkeys((P0, P1, P2), (0, 1)))
     kafka.sizes = {P0: {0: 10, 1: 10}, P1: {0: 500, 1: 500}, P2: {0: 70, 1: 70}}

@@ -27,6 +27,7 @@ from reassign.errors import Reason
 from tests.unit.inputs import NOW, TARGET, TP, an_input, hanging, kafka, refused, used, with_dirs
 
 NOWHERE = TopicPartition("nowhere", 0)
+LONG = TopicPartition("t" * 214, 0)
 PAUSED = Problem(Reason.CLUSTER_UNDER_MIN_ISR, "nothing new starts")
 DELETED = Problem(Reason.CLUSTER_DELETED, "the KafkaCluster is being deleted")
 UNSUPPORTED = Problem(Reason.RESOURCE_TOO_LARGE, "it cannot be done")
@@ -134,6 +135,19 @@ TABLES: dict[Check, list[Case]] = {
             "a replica stays in the cordoned directory that the entry names",
             cluster=kafka(log_dirs=with_dirs(b1_a=replace(HELD, cordoned=True))),
             log_dirs=("any", "/a", "any"),
+        ),
+        case(
+            "the broker chooses, whatever the length of the name",
+            tp=LONG,
+            cluster=kafka(tp=LONG, log_dirs=with_dirs(a=OPEN)),
+        ),
+        case(
+            "a directory is named for a topic with too long a name",
+            Reason.TOPIC_NAME_TOO_LONG,
+            "broker 3 takes no named log directory for a topic with so long a name: name and partition have 215",
+            tp=LONG,
+            cluster=kafka(tp=LONG, log_dirs=with_dirs(a=OPEN)),
+            log_dirs=("/a", "any", "any"),
         ),
         case(
             "the named directory is not there",

@@ -11,10 +11,10 @@ import pytest
 from reassign.api.common import Condition
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.model.waits import BRAKE, GOES_ON, NEEDS_USER, PASSES, QUEUES, WISHED
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.report.events import transitions
 from reassign.core.report.statuses import blind
-from reassign.core.report.waits import BRAKE, GOES_ON, NEEDS_USER, PASSES, QUEUES, WISHED
 from reassign.errors import Reason
 from tests.unit import kstatus
 from tests.unit.sim import START, Driver, SimKafka, drive, partitions, ready_reason, resource, states, true_conditions

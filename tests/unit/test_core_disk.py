@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import Limits
 from reassign.core.model.problem import Problem
 from reassign.core.model.room import volumes
 from reassign.core.model.snapshot import LogDir, TopicPartition
-from reassign.core.model.steps import Alter
+from reassign.core.model.steps import Alter, AlterLogDirs, Outcome, Result
 from reassign.errors import Reason
-from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
+from tests.unit.examples import examples
+from tests.unit.sim import LOST, Driver, SimKafka, detail, drive, partitions, resource, states, true_conditions
 
 PARTITIONS = partitions(4)
 P0, P1, P2, P3 = PARTITIONS
@@ -179,3 +182,126 @@ def test_directories_of_brokers_that_get_nothing_do_not_matter() -> None:
     driver.kafka.log_dirs[0] = {"/a": volume(0, cordoned=True)}
     driver.ticks(3)
     assert states(driver) == {P0: "InFlight"}
+
+
+def jbod(
+    *usable: int, sizes: tuple[int, ...] = (100,), min_free: int = 10, topic: str = "orders", **fields: object
+) -> Driver:
+    """Partitions of these sizes, to be moved to broker 2. Its directories are volumes of about 1000 bytes, of which so
+    many are usable. It chooses the first one, as a broker that has the fewest partitions there."""
+    asked = partitions(len(sizes), topic)
+    kafka = SimKafka(
+        dict.fromkeys(asked, (0, 1)),
+        sizes={tp: {0: size, 1: size} for tp, size in zip(asked, sizes, strict=True)},
+        log_dirs={2: {f"/{n}": volume(free, 1000 + n, logs={}, futures={}) for n, free in enumerate(usable)}},
+        topic_ids={topic: "id"},
+    )
+    driver = drive(kafka, resource(dict.fromkeys(asked, (2, 0)), **fields))
+    driver.limits = Limits(min_free_disk_percent=min_free)
+    return driver
+
+
+def named(driver: Driver) -> list[str]:
+    """The directories that broker 2 was told."""
+    return [path for step in driver.kafka.writes if isinstance(step, AlterLogDirs) for _, path in step.dirs]
+
+
+def test_the_broker_chooses_where_each_directory_has_room() -> None:
+    driver = jbod(300, 900)
+    driver.ticks(2)
+    assert (states(driver), named(driver)) == ({P0: "InFlight"}, [])
+
+
+def test_the_directory_with_most_room_is_named_where_another_would_not_take_the_replica() -> None:
+    driver = jbod(50, 400, 900, 700)
+    driver.ticks(2)
+    assert driver.kafka.writes == [AlterLogDirs(P0, ((2, "/2"),)), Alter(P0, (2, 0))]
+    driver.finish()
+    assert (states(driver), driver.kafka.directory(P0, 2)) == ({P0: "Completed"}, "/2")
+    assert named(driver) == ["/2"], "the entry names none, so nothing is copied"
+
+
+def test_a_cordoned_directory_is_neither_named_nor_in_the_way() -> None:
+    driver = jbod(900, 50)
+    driver.kafka.log_dirs[2]["/0"] = volume(900, cordoned=True)
+    driver.ticks(2)
+    assert true_conditions(driver) == {"Stalled": "InsufficientDisk"}
+    driver.kafka.log_dirs[2] |= {"/0": volume(0, cordoned=True), "/1": volume(900, 1001, logs={})}
+    driver.ticks(2)
+    assert (states(driver), named(driver)) == ({P0: "InFlight"}, [])
+
+
+def test_a_directory_of_known_room_is_named_before_one_of_unknown_size() -> None:
+    driver = jbod(50, 400, 400)
+    driver.kafka.log_dirs[2]["/2"] = LogDir(logs={})
+    driver.ticks(2)
+    assert named(driver) == ["/1"]
+    driver = jbod(50, 50)
+    driver.kafka.log_dirs[2]["/1"] = LogDir(logs={})
+    driver.ticks(2)
+    assert named(driver) == ["/1"]
+
+
+def test_a_topic_with_too_long_a_name_waits_for_room_in_each_directory() -> None:
+    driver = jbod(50, 900, topic="t" * 214)
+    [tp] = driver.kafka.replicas
+    driver.ticks(2)
+    said = detail(driver, tp)
+    assert (said.reason, driver.kafka.writes) == ("InsufficientDisk", [])
+    assert "in each log directory, and it chooses one itself for a topic with so long a name" in (said.message or "")
+    driver.kafka.log_dirs[2]["/0"] = volume(500, logs={})
+    driver.ticks(2)
+    assert (states(driver), named(driver)) == ({tp: "InFlight"}, [])
+
+
+def test_what_the_broker_has_yet_to_place_is_waited_for() -> None:
+    driver = jbod(200, 200, sizes=(60, 60, 60))
+    driver.ticks(1)
+    assert list(driver.kafka.reassignments) == [P0]
+    assert (detail(driver, P1).state, detail(driver, P1).reason) == ("Pending", "RequestFailed")
+    driver.ticks(1)
+    assert (list(driver.kafka.reassignments), named(driver)) == ([P0, P1], ["/1"])
+    assert (detail(driver, P2).state, detail(driver, P2).reason) == ("Blocked", "InsufficientDisk")
+
+
+def test_a_dry_run_spreads_over_the_directories() -> None:
+    driver = jbod(200, 200, sizes=(60, 60, 60), mode="DryRun")
+    driver.ticks(1)
+    assert sorted(states(driver).values()) == ["Blocked", "Pending", "Pending"]
+
+
+@pytest.mark.parametrize("refusal", ["denied", "lost"])
+def test_no_replica_is_added_where_the_broker_did_not_take_its_directory(refusal: str) -> None:
+    driver = jbod(50, 900)
+    perform = driver.kafka._alter_log_dirs
+    met = Outcome(Result.REFUSED, Reason.NOT_AUTHORIZED, "no") if refusal == "denied" else LOST
+    driver.kafka._alter_log_dirs = lambda step: met  # type: ignore[method-assign]
+    driver.ticks(3)
+    assert named(driver)
+    assert driver.kafka.reassignments == {}
+    if refusal == "denied":
+        assert (states(driver), true_conditions(driver)) == ({P0: "Blocked"}, {"Stalled": "NotAuthorized"})
+    driver.kafka._alter_log_dirs = perform  # type: ignore[method-assign]
+    driver.ticks(90)
+    assert (states(driver), driver.kafka.directory(P0, 2)) == ({P0: "InFlight"}, "/1")
+
+
+@examples(100)
+@given(
+    usable=st.lists(st.integers(0, 1000), min_size=1, max_size=4),
+    sizes=st.lists(st.integers(0, 400), min_size=1, max_size=8),
+    min_free=st.integers(0, 50),
+    first=st.integers(0, 3),
+)
+def test_no_volume_falls_below_its_free_share_wherever_a_broker_puts_replicas(
+    usable: list[int], sizes: list[int], min_free: int, first: int
+) -> None:
+    driver = jbod(*usable, sizes=tuple(sizes), min_free=min_free)
+    of_broker = driver.kafka.log_dirs[2]
+    chosen = f"/{first % len(usable)}"
+    driver.kafka.log_dirs[2] = {chosen: of_broker.pop(chosen), **of_broker}
+    for _ in range(4):
+        driver.ticks(1)
+        for path, directory in driver.kafka.log_dirs[2].items():
+            coming = sum((driver.kafka.sizes or {})[tp][0] for tp in directory.logs)
+            assert coming == 0 or (directory.usable - coming) * 100 >= directory.total * min_free, path  # type: ignore[operator]

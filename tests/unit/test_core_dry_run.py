@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reassign.core.model.problem import Problem
-from reassign.core.model.progress import amount
 from reassign.core.model.snapshot import Broker, LogDir
 from reassign.errors import Reason
+from reassign.text import amount
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
 
 P0, P1, P2 = partitions(3)

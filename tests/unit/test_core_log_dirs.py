@@ -440,6 +440,63 @@ def test_a_foreign_copy_that_replaces_ours_is_left_alone_and_reported() -> None:
     assert (driver.gone, futures(driver)) == ({"a"}, {(1, "/c")})
 
 
+def long_named(characters: int, partition: int = 0) -> TopicPartition:
+    return TopicPartition("t" * characters, partition)
+
+
+def of_a_long_name(tp: TopicPartition, replicas: Sequence[int], dirs: Sequence[str]) -> Driver:
+    """The partition is on brokers 0 and 1, which have it in /a."""
+    log_dirs = {b: {p: LogDir(logs={tp: 100} if b < 2 and p == "/a" else {}) for p in ("/a", "/b")} for b in range(6)}
+    sim = SimKafka({tp: (0, 1)}, log_dirs=log_dirs, sizes={tp: {0: 100, 1: 100}}, topic_ids={tp.topic: "id"})
+    return drive(sim, with_dirs(resource({tp: replicas}), dirs))
+
+
+@pytest.mark.parametrize(
+    ("tp", "possible"),
+    [
+        (long_named(213), True),
+        (long_named(214), False),
+        (long_named(212, 10), True),
+        (long_named(213, 10), False),
+        (long_named(249), False),
+    ],
+)
+@pytest.mark.parametrize(("replicas", "dirs"), [((0, 1), ("/b", "any")), ((2, 1), ("/b", "any"))])
+def test_no_directory_is_named_for_a_topic_with_too_long_a_name(
+    tp: TopicPartition, possible: bool, replicas: tuple[int, int], dirs: tuple[str, str]
+) -> None:
+    driver = of_a_long_name(tp, replicas, dirs)
+    driver.ticks(3)
+    if possible:
+        assert states(driver) == {tp: "InFlight"}
+    else:
+        assert (states(driver), driver.kafka.writes) == ({tp: "Blocked"}, [])
+        assert true_conditions(driver) == {"Stalled": "TopicNameTooLong"}
+        assert "at most 214 are possible; write any in logDirs" in (detail(driver, tp).message or "")
+
+
+def test_a_replica_with_a_long_name_may_stay_in_the_directory_that_is_named() -> None:
+    tp = long_named(249)
+    driver = of_a_long_name(tp, (1, 0), ("/a", "/a"))
+    driver.finish()
+    assert states(driver) == {tp: "Completed"}
+    assert not told(driver)
+
+
+def test_a_long_name_directed_in_flight_is_stalled_at_once_and_fixed_by_an_edit() -> None:
+    tp = long_named(214)
+    driver = of_a_long_name(tp, (2, 1), ("any", "any"))
+    driver.ticks(3)
+    driver.edit("a", {tp: (2, 1)})
+    driver.resources["a"] = with_dirs(driver.resources["a"], ("/b", "any"))
+    driver.ticks(3)
+    assert true_conditions(driver)["Stalled"] == "TopicNameTooLong"
+    assert not told(driver)
+    driver.edit("a", {tp: (2, 1)})
+    driver.finish()
+    assert (states(driver), told(driver)) == ({tp: "Completed"}, [])
+
+
 def test_progress_comes_from_the_future_log() -> None:
     driver = asking((0, 1), ("/b", "/b"))
     driver.ticks(6)

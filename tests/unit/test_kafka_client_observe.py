@@ -17,7 +17,7 @@ from reassign.controller.plans.planner import SECONDS
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.forwarding import NO_DOUBTS, Doubts
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.model.steps import AlterLogDirs
+from reassign.core.model.steps import Alter, AlterLogDirs, Result
 from reassign.kafka.client import SIZES_SECONDS, TOGETHER_SECONDS, KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import BROKER_SECONDS
@@ -95,6 +95,20 @@ def test_brokers_that_are_down_are_asked_side_by_side(
     with ThreadPoolExecutor(1) as executor:
         asyncio.run(ask(KafkaClient(Connection("b:9092"), wire, executor, lambda: None)))
     assert wire.side_by_side == [True] * DEAD
+
+
+def test_an_alter_whose_directory_no_broker_took_is_not_sent() -> None:
+    wire: Any = Together(1)
+    named = AlterLogDirs(TopicPartition("orders", 0), ((0, "/a"),))
+    alter = Alter(named.tp, (0, 1), directed=named)
+    with ThreadPoolExecutor(1) as executor:
+        client = KafkaClient(Connection("b:9092"), wire, executor, lambda: None)
+        outcomes = asyncio.run(client.perform([alter, named]))
+    assert {step: outcome.result for step, outcome in outcomes.items()} == {
+        named: Result.UNKNOWN,
+        alter: Result.NOT_SENT,
+    }
+    assert len(wire.side_by_side) == 1, "only the directory was written"
 
 
 class Listing(Silent):

@@ -24,7 +24,7 @@ def directories(
     )
 
 
-def cluster(found: Directories, replicas: list[list[int]]) -> Cluster:
+def cluster(found: Directories, replicas: list[list[int]], topic: str = "t") -> Cluster:
     partitions = len(replicas)
     brokers = int(found.broker.max()) + 1
     return Cluster(
@@ -33,7 +33,7 @@ def cluster(found: Directories, replicas: list[list[int]]) -> Cluster:
         racks=("",) * brokers,
         alive=np.ones(brokers, np.bool_),
         directories=found,
-        topics=("t",),
+        topics=(topic,),
         topic=np.zeros(partitions, np.int32),
         partition=np.arange(partitions, dtype=np.int32),
         replicas=np.array(replicas, np.int32),
@@ -43,9 +43,9 @@ def cluster(found: Directories, replicas: list[list[int]]) -> Cluster:
 
 
 def named(
-    found: Directories, target: list[list[int]], *gigabytes: int, min_free: float = 0.1
+    found: Directories, target: list[list[int]], *gigabytes: int, min_free: float = 0.1, topic: str = "t"
 ) -> tuple[object, list[int]]:
-    start = cluster(found, [[0]] * len(target))
+    start = cluster(found, [[0]] * len(target), topic)
     sizes = np.array(gigabytes, np.int64) * GB
     chosen, without_room = name(start, np.array(target, np.int32), sizes, min_free)
     return chosen.tolist(), without_room
@@ -91,3 +91,16 @@ def test_what_fits_into_no_volume_is_reported_and_left_to_the_broker() -> None:
     found = directories((0, 9, 9), (1, 100, 20), (1, 200, 29))
     assert named(found, [[1], [1]], 15, 9) == ([[UNKNOWN], [1]], [0])
     assert named(found, [[1], [1]], 15, 9, min_free=0) == ([[1], [2]], [])
+
+
+def test_for_a_topic_with_too_long_a_name_the_broker_chooses_where_each_volume_has_room() -> None:
+    found = directories((0, 9, 9), (1, 100, 60), (1, 200, 160))
+    assert named(found, [[1]], 50, topic="t" * 213) == ([[2]], [])
+    assert named(found, [[1]], 50, topic="t" * 214) == ([[UNKNOWN]], [])
+    assert named(found, [[1]], 51, topic="t" * 214) == ([[UNKNOWN]], [0])
+    assert named(found, [[1], [1]], 30, 30, topic="t" * 214) == ([[UNKNOWN], [UNKNOWN]], [1]), "it may be the same one"
+
+
+def test_a_volume_with_room_is_named_though_another_has_a_greater_free_share() -> None:
+    found = directories((0, 9, 9), (1, 100, 60), (1, 2000, 400))
+    assert named(found, [[1]], 60) == ([[2]], [])

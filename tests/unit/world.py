@@ -23,7 +23,7 @@ from reassign.controller.server import Health
 from reassign.controller.writing.writer import Writer
 from reassign.core.model.forwarding import Forwarding
 from reassign.core.model.snapshot import Snapshot, Topic, TopicPartition
-from reassign.core.model.steps import Alter, Cancel, Outcome, Step
+from reassign.core.model.steps import Alter, Cancel, Outcome, Step, not_directed
 from reassign.errors import ApiServerError, ClusterError, ConflictError, Reason, ReassignError
 from reassign.kafka.client import StillValid
 from reassign.kafka.connection import Connection
@@ -165,11 +165,11 @@ class Brokers:
         if self.dies:
             raise KilledError
         self.kept_at_cancel += [len(self._kube.config_maps) for step in steps if isinstance(step, Cancel)]
-        return {
-            step: self._kafka.perform(step)
-            for batch in batches(sorted(steps, key=turn))
-            for step in (await still_valid(batch) if still_valid else batch)
-        }
+        outcomes: dict[Step, Outcome] = {}
+        for batch in batches(sorted(steps, key=turn)):
+            for step in await still_valid(batch) if still_valid else batch:
+                outcomes[step] = not_directed(step, outcomes) or self._kafka.perform(step)
+        return outcomes
 
     async def close(self) -> None:
         pass

@@ -23,6 +23,9 @@ MAX_NAME_CHARACTERS = 253
 """The name of an object, or a key of a Secret."""
 MAX_TOPIC_NAME_CHARACTERS = 249
 MAX_LOG_DIR_CHARACTERS = 1024
+MAX_DIRECTED_CHARACTERS = 214
+"""The name of a topic and the number of a partition together, where a log directory can be named. A broker copies a
+replica into a folder TOPIC-NUMBER.32HEX-future, which has at most 255 bytes (KAFKA-4893)."""
 
 # --- PartitionReassignment ---
 

@@ -33,6 +33,7 @@ from reassign.api.common import (
 )
 from reassign.api.limits import (
     MAX_DETAILS,
+    MAX_DIRECTED_CHARACTERS,
     MAX_ID_CHARACTERS,
     MAX_LOG_DIR_CHARACTERS,
     MAX_MOVES_PER_BROKER,
@@ -131,6 +132,11 @@ def named_log_dirs(replicas: Sequence[int], log_dirs: Sequence[str] | None) -> t
         return ()
     pairs = zip(replicas, log_dirs, strict=False)
     return tuple(sorted((broker, path) for broker, path in pairs if path != ANY_LOG_DIR))
+
+
+def can_be_directed(topic: str, partition: int) -> bool:
+    """Return whether brokers put replicas of a partition into a directory that is named; else its name is too long."""
+    return len(topic) + len(str(partition)) <= MAX_DIRECTED_CHARACTERS
 
 
 class Throttle(Model):

@@ -18,11 +18,11 @@ from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, change, find, find_each, plan_of
 from reassign.cli.options import Brake, Cancels
 from reassign.cli.refs import Kube, Ref
-from reassign.core.model.progress import amount, duration
+from reassign.core.model.progress import duration
 from reassign.errors import MissingReferenceError, Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient, Object
-from reassign.text import counted
+from reassign.text import amount, counted
 
 MANAGER = "kubectl-kafka-reassign"
 """Who owns what is written, in managedFields."""

@@ -17,12 +17,11 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from reassign.cli import output as out
-from reassign.core.model.progress import amount
 from reassign.errors import Reason, ReassignError
 from reassign.files.whole import writing
 from reassign.fleet.job import Job
 from reassign.fleet.policy import FleetPolicy, parse
-from reassign.text import counted
+from reassign.text import amount, counted
 
 if TYPE_CHECKING:
     from reassign.fleet.stages import Result

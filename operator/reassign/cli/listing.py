@@ -17,11 +17,10 @@ from reassign.cli.options import ListOutput
 from reassign.cli.refs import Kube
 from reassign.core.brake import TargetReplicas, documents
 from reassign.core.cluster import check_identity
-from reassign.core.model.progress import amount
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient, Object
-from reassign.text import printable
+from reassign.text import amount, printable
 
 NOTHING = '{"version":1,"partitions":[]}\n'
 

@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from reassign.api.goal import COUNTED, Counted
-from reassign.core.model.progress import amount, duration
+from reassign.core.model.progress import duration
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import Bytes, Certificate, Cluster, Ints, Plan
+from reassign.text import amount
 
 
 def load(cluster: Cluster, replicas: Ints) -> Bytes:

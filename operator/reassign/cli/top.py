@@ -20,10 +20,10 @@ from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.objects import Item, of_cluster
 from reassign.cli.options import Output
 from reassign.cli.refs import Kube
-from reassign.core.model.progress import amount, duration
+from reassign.core.model.progress import duration
 from reassign.inspect import cluster as live
 from reassign.kube.client import ClusterKey, Kind, Object
-from reassign.text import counted
+from reassign.text import amount, counted
 
 
 @dataclass

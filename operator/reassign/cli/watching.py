@@ -28,11 +28,11 @@ from reassign.cli.listing import without_managers
 from reassign.cli.objects import Item, find
 from reassign.cli.options import Output
 from reassign.cli.refs import Kube, Ref
-from reassign.core.model.progress import WINDOW_SECONDS, amount, duration, rate
+from reassign.core.model.progress import WINDOW_SECONDS, duration, rate
 from reassign.errors import ApiServerError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient
-from reassign.text import printable
+from reassign.text import amount, printable
 
 POLL_SECONDS = 1.0
 PATIENCE = 12

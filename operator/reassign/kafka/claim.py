@@ -22,6 +22,7 @@ from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGro
 from reassign.core.claim import SESSION_SECONDS, Claim, ClaimState, own_since, preceding
 from reassign.core.model.problem import Problem
 from reassign.errors import Reason
+from reassign.kafka.errors import needs_user
 from reassign.kafka.wire import READ_SECONDS, Node, Wire
 
 log = structlog.get_logger()
@@ -34,13 +35,6 @@ REBALANCE_SECONDS = 30.0
 HEARTBEAT_SECONDS, RETRY_SECONDS, REFUSED_SECONDS = 10.0, 1.0, 60.0
 LEFT = (errors.UnknownMemberIdError, errors.FencedInstanceIdError, errors.IllegalGenerationError)
 """The membership has ended, or is another process's: begin anew."""
-REFUSALS = (
-    errors.AuthorizationError,
-    errors.InconsistentGroupProtocolError,
-    errors.InvalidSessionTimeoutError,
-    errors.GroupMaxSizeReachedError,
-)
-"""What asking again does not change."""
 
 
 class Member(NamedTuple):
@@ -116,7 +110,7 @@ class Membership:
             if wire is not self._wire:
                 return pause
             self._coordinator = None
-            lasts = isinstance(error, REFUSALS)
+            lasts = needs_user(error)
             self.state = before.failed(self._problem(error), time.monotonic(), lasts=lasts)
             pause = REFUSED_SECONDS if lasts else HEARTBEAT_SECONDS if self.state.problem else RETRY_SECONDS
         except RuntimeError:

@@ -22,7 +22,7 @@ from reassign.core.model.forwarding import NO_DOUBTS, Doubts, Forwarded
 from reassign.core.model.log_dir_reports import sizes
 from reassign.core.model.problem import Problem, bug_problem, error_problem
 from reassign.core.model.snapshot import LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
-from reassign.core.model.steps import Outcome, Step
+from reassign.core.model.steps import Outcome, Step, not_directed
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles
 from reassign.kafka.claim import Membership
@@ -242,12 +242,14 @@ class KafkaClient:
         """Carry the steps out in their order, in batches, and return what each one met.
 
         Cancels come first: no slow broker delays them. Then log directories: brokers have to know them beforehand.
-        A step that fails does not stop the others; UNKNOWN means that it may have been carried out. Right before each
-        batch `still_valid` says which of its steps are sent; the others have no outcome.
+        A step that fails stops no others but an alter that needs it; UNKNOWN means that it may have been carried out.
+        Right before each batch `still_valid` says which of its steps are sent; the others have no outcome.
         """
         outcomes: dict[Step, Outcome] = {}
         for batch in batches(sorted(steps, key=turn)):
-            if valid := [*await still_valid(batch)] if still_valid else batch:
+            outcomes |= {step: outcome for step in batch if (outcome := not_directed(step, outcomes))}
+            ready = [step for step in batch if step not in outcomes]
+            if valid := [*await still_valid(ready)] if still_valid and ready else ready:
                 outcomes |= await self._call(self._steps.carry_out, valid, self._via)
         return outcomes
 

@@ -33,7 +33,7 @@ from reassign.core.model.forwarding import MetadataOffsets
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir, Partition, Reassignment, TopicPartition
 from reassign.errors import Reason
-from reassign.kafka.errors import INVALID_TOPIC, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, name_of
+from reassign.kafka.errors import GONE, TOPIC_AUTHORIZATION_FAILED, name_of
 from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 
 TOPIC_RESOURCE = 2
@@ -128,7 +128,7 @@ def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, Unread]:
     described: Topics = {}
     unread: Unread = {}
     for topic in answer.topics:
-        if topic.error_code in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+        if topic.error_code in GONE:
             continue
         if topic.error_code:
             unread[topic.name] = unread_topic(topic.name, topic.error_code, None)
@@ -161,7 +161,7 @@ def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, 
     for result in wire.read(lambda: DescribeConfigsRequest(resources=wanted)).results:
         topic, code = result.resource_name, result.error_code
         value = next((c.value for c in result.configs if c.name == MIN_INSYNC_REPLICAS), None) or ""
-        if code in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+        if code in GONE:
             continue
         if code:
             unread[topic] = unread_topic(topic, code, result.error_message)

@@ -7,6 +7,7 @@ broker or topic itself (a default, a static value, a value for the whole cluster
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -18,15 +19,12 @@ from reassign.core.model.problem import Problem, private
 from reassign.core.model.steps import APPLIED, Outcome, Result
 from reassign.errors import Reason
 from reassign.kafka.errors import (
-    AMBIGUOUS,
     CLUSTER_AUTHORIZATION_FAILED,
-    INVALID_TOPIC,
+    GONE,
     NONE,
-    REFUSALS,
     TOPIC_AUTHORIZATION_FAILED,
-    UNKNOWN_TOPIC_OR_PARTITION,
     cluster_error,
-    name_of,
+    refusal,
 )
 from reassign.kafka.requests import MIN_INSYNC_REPLICAS
 from reassign.kafka.wire import READ_SECONDS, AnswerLostError, Wire
@@ -106,7 +104,7 @@ def _configs(kind: ConfigResourceType, result: Any) -> Configs | Problem | None:
     resource, code = ConfigResource(kind, result.resource_name), result.error_code
     if code == NONE:
         return {c.name: c.value for c in result.configs if c.config_source == SET_AT[kind] and c.value is not None}
-    if kind is ConfigResourceType.TOPIC and code in (UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC):
+    if kind is ConfigResourceType.TOPIC and code in GONE:
         return None
     return _refused(resource, code, result.error_message).problem
 
@@ -159,12 +157,9 @@ def _not_done(change: Change, result: Result, message: str) -> Outcome:
 
 
 def _refused(resource: ConfigResource, code: int, message: str | None) -> Outcome:
+    found = refusal(code, message)
     if code == CLUSTER_AUTHORIZATION_FAILED:
-        message = f"{RIGHTS} the cluster"
-    elif code == TOPIC_AUTHORIZATION_FAILED:
-        message = f"{RIGHTS} the {resource}"
-    else:
-        message = f"{resource}: {message or f'the brokers answered {name_of(code)}'}"
-    if code in AMBIGUOUS:
-        return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, message)
-    return Outcome(Result.REFUSED, REFUSALS.get(code, Reason.REQUEST_FAILED), message)
+        return replace(found, message=f"{RIGHTS} the cluster")
+    if code == TOPIC_AUTHORIZATION_FAILED:
+        return replace(found, message=f"{RIGHTS} the {resource}")
+    return replace(found, message=f"{resource}: {found.message}")

@@ -6,10 +6,11 @@ is not one long tail.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from reassign.api.partition_reassignment import (
+    ANY_LOG_DIR,
     PartitionEntry,
     PartitionState,
     PreferredLeader,
@@ -17,16 +18,16 @@ from reassign.api.partition_reassignment import (
 )
 from reassign.core.admission.dry_run import would_move
 from reassign.core.admission.supersede import supersede
-from reassign.core.admission.turns import Queue, in_turn
+from reassign.core.admission.turns import Queue, in_turn, older_first
 from reassign.core.checks.budget import budget, reserve
-from reassign.core.checks.chain import ADMISSION, DRY_RUN, Violation, fails, first_violation, waits
+from reassign.core.checks.chain import ADMISSION, DRY_RUN, Violation, fails, first_violation, needs_user, waits
 from reassign.core.checks.disk import silence
 from reassign.core.checks.existence import existence
 from reassign.core.checks.hold import hold, idle, settled
 from reassign.core.checks.in_flight import claim
 from reassign.core.checks.input import Input
 from reassign.core.checks.permission import permission
-from reassign.core.model.budget import Budget, slots_of, stuck_sources, take_in_flight, unlisted
+from reassign.core.model.budget import Budget, slots_of, stuck_moves, take_in_flight, unlisted
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.memory import Recent
@@ -38,24 +39,23 @@ from reassign.core.model.room import Room
 from reassign.core.model.row import BLOCKED, PENDING, Row, SayingKind, waiting
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import HOLDING, State
-from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged, Step
+from reassign.core.model.steps import Alter, AlterLogDirs, Elect, Judged
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The resources that hold partitions, and of the others those that want one first."""
+    """The resources that have partitions: they hold them, or are older than others and wait for no user."""
 
-    held: Mapping[TopicPartition, Resource]
-    wanted: Mapping[TopicPartition, Resource]
+    owners: dict[TopicPartition, Resource]
+    rivals: Mapping[TopicPartition, Sequence[str]]
+    """The resources that wait for the same partition, by uid, the oldest first."""
 
     def of(self, tp: TopicPartition, resource: Resource) -> Name | None:
         """Return the name of the other resource that goes first, if there is one."""
-        holder = self.held.get(tp)
-        if holder is None and (older := self.wanted.get(tp)) and older.age_key < resource.age_key:
-            holder = older
-        return None if holder is None or holder is resource else name_of(holder)
+        owner = self.owners.get(tp)
+        return None if owner is None or owner is resource else name_of(owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,37 +104,53 @@ def admit(
 
     The verdicts come in the order of their resources' age: the older resource claims a partition.
     """
-    claims = _claims(verdicts, snapshot, rules, recent)
-    stuck = stuck_sources(
+    claims = _claims(verdicts, snapshot, recent)
+    stuck = stuck_moves(
         (tp for v in verdicts for tp, row in v.rows.items() if row.said(SayingKind.STALL, SayingKind.OVERDUE)), snapshot
     )
-    whole = Budget(rules.limits.partitions_in_flight, rules.limits.moves_per_broker, stuck=stuck)
+    ours = {tp for verdict in verdicts for tp in active(verdict.record)}
+    whole = Budget(rules.limits.partitions_in_flight, rules.limits.moves_per_broker)
     small = rules.small_move_bytes
-    take_in_flight(whole, snapshot, snapshot.reassignments, small)
+    take_in_flight(whole, snapshot, snapshot.reassignments, stuck | (snapshot.reassignments.keys() - ours), small)
     room = Room.of(snapshot, rules.limits.min_free_disk_percent, recent.reports.fresh(recent.now))
     for verdict in verdicts:
         _take_unlisted(whole, verdict.record, snapshot, small)
         _expect_unlisted(room, verdict.record, snapshot)
     shared = _shared_budgets(verdicts, snapshot, rules, stuck, small)
-    _take_left_behind(shared, verdicts, snapshot, recent, small)
+    _take_left_behind(shared, ours, snapshot, recent, small)
     ledger = Ledger(snapshot, rules, recent, room, whole, shared, claims)
     queues = [
         Queue(verdict, own := _own_budget(verdict, snapshot, stuck, small), ledger.inputs(verdict, own))
         for verdict in verdicts
     ]
     silent: dict[TopicPartition, float] = {}
-    for queue, i in in_turn(queues, shared):
+    for queue, i in older_first(in_turn(queues, shared), claims.rivals):
+        contested = i.tp in claims.rivals
+        if contested:
+            i = replace(i, claimed_by=claims.of(i.tp, i.resource))
+        violation: Violation | None = None
         if i.resource.dry_run:
-            queue.rows[i.tp] = _rehearse(i)
+            row = _rehearse(i)
         elif not permission(i) and not existence(i) and i.done:
-            queue.rows[i.tp] = _settle_at_target(i)
+            row = _settle_at_target(i)
         elif violation := first_violation(ADMISSION, i):
-            queue.rows[i.tp] = _held_back(i, violation)
+            row = _held_back(i, violation)
             if violation.check is silence:
                 silent[i.tp] = recent.silence.get(i.tp, recent.now)
         else:
-            queue.rows[i.tp] = _begin(i)
+            row = _begin(i)
+        queue.rows[i.tp] = row
+        if contested and _claims_it(i, row, violation):
+            claims.owners.setdefault(i.tp, i.resource)
     return [queue.verdict.with_rows(queue.rows) for queue in queues], silent
+
+
+def _claims_it(i: Input, row: Row, violation: Violation | None) -> bool:
+    """Whether the partition is kept from younger resources: it has begun, or begins without a user."""
+    if row.entry:
+        return row.entry.active
+    wishes = i.resource.dry_run or i.resource.spec.suspend
+    return not wishes and (violation is None or not needs_user(i, violation))
 
 
 def _rehearse(i: Input) -> Row:
@@ -142,7 +158,7 @@ def _rehearse(i: Input) -> Row:
         return waiting(PartitionState.COMPLETED)
     if violation := first_violation(DRY_RUN, i):
         return waiting(BLOCKED, violation.problem)
-    i.room.expect(i.tp, i.receivers, i.log_dirs)
+    i.room.rehearse(i.tp, i.directories)
     return waiting(PENDING, would_move(i))
 
 
@@ -164,16 +180,15 @@ def _begin(i: Input) -> Row:
     if i.in_flight:
         return supersede(i)
     source = i.partition.leader
-    i.room.expect(i.tp, i.receivers, i.log_dirs)
+    i.room.expect(i.tp, i.directories)
     i.budget.take(i.slots, source)
     i.own.take(i.slots, source)
     i.shared.take(i.slots, source)
-    steps: list[Step] = []
-    if to_come := tuple((b, path) for b, path in sorted(i.log_dirs.items()) if b in i.added):
-        steps.append(AlterLogDirs(i.tp, to_come))
+    to_come = tuple((b, path) for b, path in sorted(i.directories.items()) if b in i.added and path != ANY_LOG_DIR)
+    directed = AlterLogDirs(i.tp, to_come) if to_come else None
     allow = i.resource.spec.replication_factor_change is ReplicationFactorChange.ALLOW
-    steps.append(Alter(i.tp, i.target, allow, Judged(i.topic.id, frozenset(i.current))))
-    return Row(_entry(i, State.SUBMITTING), tuple(steps))
+    alter = Alter(i.tp, i.target, allow, Judged(i.topic.id, frozenset(i.current)), directed)
+    return Row(_entry(i, State.SUBMITTING), (directed, alter) if directed else (alter,))
 
 
 def _settle_at_target(i: Input) -> Row:
@@ -197,7 +212,7 @@ def _entry(i: Input, state: State) -> Entry:
     return Entry(i.topic.id, i.partition.replicas, i.target, state, log_dirs=tuple(sorted(i.log_dirs.items())))
 
 
-def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules, recent: Recent) -> Claims:
+def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent) -> Claims:
     # what a status still says is held is held: killed now, the next process would read that
     held = {
         tp: v.resource
@@ -206,15 +221,16 @@ def _claims(verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules
         for tp, entry in active(record).items()
         if entry.state in HOLDING and (recent.in_doubt(tp, entry) or not snapshot.lost(tp, entry.topic_id))
     }
-    wanted: dict[TopicPartition, Resource] = {}
+    first: dict[TopicPartition, str] = {}
+    rivals: dict[TopicPartition, list[str]] = {}
     for verdict in verdicts:
-        resource = verdict.resource
-        if resource.deleted or resource.unsupported or resource.dry_run or resource.spec.suspend:
+        if verdict.resource.deleted:
             continue
-        for tp in resource.asked:
-            if tp not in verdict.record and not rules.forbids(resource, tp):
-                wanted.setdefault(tp, resource)
-    return Claims(held, wanted)
+        uid = verdict.resource.uid
+        for tp in verdict.resource.asked:
+            if tp not in verdict.record and (oldest := first.setdefault(tp, uid)) != uid:
+                rivals.setdefault(tp, [oldest]).append(uid)
+    return Claims(held, rivals)
 
 
 def _largest_first(verdict: Verdict, snapshot: Snapshot) -> list[tuple[TopicPartition, PartitionEntry]]:
@@ -243,43 +259,48 @@ def _take_unlisted(taken: Budget, record: Record, snapshot: Snapshot, small: int
 def _expect_unlisted(room: Room, record: Record, snapshot: Snapshot) -> None:
     for tp, entry in unlisted(record, snapshot).items():
         if entry.may_land:
-            room.expect(tp, entry.added, dict(entry.log_dirs))
+            named = dict(entry.log_dirs)
+            room.expect(tp, {broker: named.get(broker, ANY_LOG_DIR) for broker in entry.added})
 
 
-def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: frozenset[int], small: int) -> Budget:
+def _own_budget(verdict: Verdict, snapshot: Snapshot, stuck: Collection[TopicPartition], small: int) -> Budget:
     concurrency = verdict.resource.spec.concurrency
     own = Budget(
         concurrency.partitions if concurrency else None,
         concurrency.moves_per_broker if concurrency else None,
-        stuck=stuck,
     )
-    _take_record(own, verdict.record, snapshot, small)
+    _take_record(own, verdict.record, snapshot, stuck, small)
     return own
 
 
 def _shared_budgets(
-    verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ClusterRules, stuck: frozenset[int], small: int
+    verdicts: Sequence[Verdict],
+    snapshot: Snapshot,
+    rules: ClusterRules,
+    stuck: Collection[TopicPartition],
+    small: int,
 ) -> dict[str, Budget]:
     """Return what each namespace has in flight, and may have."""
     shared: dict[str, Budget] = {}
     for verdict in verdicts:
         namespace = verdict.resource.namespace
         limits = rules.limits_of(namespace)
-        budget = Budget(limits.partitions_in_flight, limits.moves_per_broker, stuck=stuck)
-        _take_record(shared.setdefault(namespace, budget), verdict.record, snapshot, small)
+        budget = Budget(limits.partitions_in_flight, limits.moves_per_broker)
+        _take_record(shared.setdefault(namespace, budget), verdict.record, snapshot, stuck, small)
     return shared
 
 
 def _take_left_behind(
-    shared: Mapping[str, Budget], verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, small: int
+    shared: Mapping[str, Budget], ours: Collection[TopicPartition], snapshot: Snapshot, recent: Recent, small: int
 ) -> None:
     """Count what a namespace has in flight that no resource holds any more, such as after deletionPolicy: Orphan."""
-    held = {tp for verdict in verdicts for tp in active(verdict.record)}
     for tp, holder in recent.holders.items():
-        if tp not in held and holder.namespace in shared:
-            take_in_flight(shared[holder.namespace], snapshot, [tp], small)
+        if tp not in ours and holder.namespace in shared:
+            take_in_flight(shared[holder.namespace], snapshot, [tp], [tp], small)
 
 
-def _take_record(taken: Budget, record: Record, snapshot: Snapshot, small: int) -> None:
-    take_in_flight(taken, snapshot, active(record).keys() & snapshot.reassignments.keys(), small)
+def _take_record(
+    taken: Budget, record: Record, snapshot: Snapshot, stuck: Collection[TopicPartition], small: int
+) -> None:
+    take_in_flight(taken, snapshot, active(record).keys() & snapshot.reassignments.keys(), stuck, small)
     _take_unlisted(taken, record, snapshot, small)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from reassign.core.checks.input import Input
 from reassign.core.model.problem import Problem
-from reassign.core.model.progress import amount, leader_bytes
+from reassign.core.model.progress import leader_bytes
 from reassign.errors import Reason
-from reassign.text import named_brokers
+from reassign.text import amount, named_brokers
 
 
 def would_move(i: Input) -> Problem:

@@ -2,13 +2,14 @@
 
 It is the turn of the namespace that has the fewest partitions in flight, so that one with many resources does not crowd
 out the others. Within a namespace it is that of the resource that has the fewest, so that an old giant does not starve
-a small new one.
+a small new one. A partition that several resources ask for is judged for the older one first, since that may claim it.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reassign.core.checks.input import Input
@@ -26,6 +27,22 @@ class Queue:
     own: Budget
     inputs: Iterator[Input]
     rows: dict[TopicPartition, Row] = field(default_factory=dict)
+
+
+def older_first(
+    turns: Iterable[tuple[Queue, Input]], rivals: Mapping[TopicPartition, Iterable[str]]
+) -> Iterator[tuple[Queue, Input]]:
+    """Yield the partitions in turn; one that several resources ask for in the order of `rivals`, their uids by age."""
+    order = {tp: deque(uids) for tp, uids in rivals.items()}
+    ahead: dict[tuple[TopicPartition, str], tuple[Queue, Input]] = {}
+    for queue, i in turns:
+        if (uids := order.get(i.tp)) is None:
+            yield queue, i
+            continue
+        ahead[i.tp, i.resource.uid] = queue, i
+        while uids and (turn := ahead.pop((i.tp, uids[0]), None)):
+            uids.popleft()
+            yield turn
 
 
 def in_turn(queues: Sequence[Queue], shared: Mapping[str, Budget]) -> Iterator[tuple[Queue, Input]]:

@@ -23,6 +23,7 @@ from reassign.core.checks.permission import permission
 from reassign.core.checks.replicas import expected_replicas, replication_factor
 from reassign.core.model.problem import Problem
 from reassign.core.model.row import BLOCKED, PENDING, Row, waiting
+from reassign.core.model.waits import NEEDS_USER
 from reassign.errors import Reason
 
 Check = Callable[[Input], Problem | None]
@@ -85,6 +86,13 @@ def fails(i: Input, violation: Violation) -> bool:
         and i.resource.spec.when_in_flight is WhenInFlight.FAIL
         and first_violation((hold, idle, settled), i) is None
     )
+
+
+def needs_user(i: Input, violation: Violation) -> bool:
+    """Whether the partition cannot start before a user acts, by this violation or by one of a later check."""
+    later = ADMISSION[ADMISSION.index(violation.check) + 1 :]
+    problems = (violation.problem, *(problem for check in later if (problem := check(i))))
+    return any(problem.reason in NEEDS_USER for problem in problems)
 
 
 def waits(i: Input, violation: Violation) -> Row:

@@ -42,21 +42,22 @@ class Budget:
     sources: Counter[int] = field(default_factory=Counter)
     kept: set[int] = field(default_factory=set)
     """Sources whose next room is kept for a partition that comes first and needs more than there is."""
-    stuck: frozenset[int] = frozenset()
-    """Sources of moves that are stuck: room there is kept for no partition, since it might never come."""
+    lasting: Counter[int] = field(default_factory=Counter)
+    """The slots by source that no move of ours will free: of other clients' moves, and of moves that are stuck."""
 
     @property
     def weight(self) -> int:
         """How much is used, for taking turns: SLOTLESS_AS_ONE moves that take no slot count as one."""
         return self.partitions - self.slotless + self.slotless // SLOTLESS_AS_ONE
 
-    def take(self, slots: Collection[int], source: int | None) -> None:
-        """Count a partition whose move, read from `source`, takes these slots."""
+    def take(self, slots: Collection[int], source: int | None, *, lasts: bool = False) -> None:
+        """Count a partition whose move, read from `source`, takes these slots; `lasts`: see `lasting`."""
         self.partitions += 1
         self.slotless += not slots
         self.destinations.update(slots)
         if source is not None:
             self.sources[source] += len(slots)
+            self.lasting[source] += len(slots) if lasts else 0
 
     def lack(self, slots: Collection[int], source: int | None, replaced: Collection[int] | None = None) -> Lack | None:
         """Return what stands in the way of one more partition whose move takes these slots, or None.
@@ -81,12 +82,14 @@ class Budget:
     def reserve(self, slots: Collection[int], source: int | None, replaced: Collection[int] | None = None) -> bool:
         """Keep the room at its source for a partition that lacks room there alone; return whether it lacks any.
 
-        Otherwise partitions that need one slot would starve one that needs several. No room is kept where the moves
-        that have it are stuck.
+        Otherwise partitions that need one slot would starve one that needs several. Room is kept only where our own
+        moves will free enough of it.
         """
         lack = self.lack(slots, source, replaced)
-        if lack and lack.source is not None and lack.source not in self.stuck:
-            self.kept.add(lack.source)
+        if lack and lack.source is not None and self.moves_per_broker is not None:
+            lasting = self.lasting[lack.source] - len(replaced or ())
+            if lasting <= 0 or lasting + len(slots) <= self.moves_per_broker:
+                self.kept.add(lack.source)
         return lack is not None
 
 
@@ -101,11 +104,11 @@ def slots_of(tp: TopicPartition, added: Collection[int], snapshot: Snapshot, sma
     return () if size[leader] * len(added) <= small_move_bytes else added
 
 
-def stuck_sources(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozenset[int]:
-    """Return the leaders of partitions whose moves stand still: of these, and where a move hangs or waits."""
+def stuck_moves(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozenset[TopicPartition]:
+    """Return the partitions whose moves stand still: these, and where a move hangs or waits for a broker."""
     alive = {b.id for b in snapshot.brokers.values() if not b.fenced}
     waiting = (tp for tp, move in snapshot.reassignments.items() if move.hangs or not alive.issuperset(move.adding))
-    return frozenset(source for tp in (*stalled, *waiting) if (source := snapshot.leader(tp)) is not None)
+    return frozenset([*stalled, *waiting])
 
 
 def unlisted(record: Record, snapshot: Snapshot) -> Record:
@@ -124,9 +127,13 @@ def _may_come(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> bool:
 
 
 def take_in_flight(
-    budget: Budget, snapshot: Snapshot, partitions: Iterable[TopicPartition], small_move_bytes: int
+    budget: Budget,
+    snapshot: Snapshot,
+    partitions: Iterable[TopicPartition],
+    lasting: Collection[TopicPartition],
+    small_move_bytes: int,
 ) -> None:
     """Count reassignments that are in flight; one whose topic is not in the snapshot has no known source."""
     for tp in partitions:
-        adding = snapshot.reassignments[tp].adding
-        budget.take(slots_of(tp, adding, snapshot, small_move_bytes), snapshot.leader(tp))
+        slots = slots_of(tp, snapshot.reassignments[tp].adding, snapshot, small_move_bytes)
+        budget.take(slots, snapshot.leader(tp), lasts=tp in lasting)

@@ -16,7 +16,6 @@ from reassign.core.model.states import State
 
 WINDOW_SECONDS = 60.0
 MAX_SECONDS_LEFT = 365 * 24 * 3600
-UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +84,6 @@ def completion_time(remaining: int, bytes_per_second: int | None, now: datetime)
     if not bytes_per_second or remaining / bytes_per_second > MAX_SECONDS_LEFT:
         return None
     return (now + timedelta(seconds=remaining / bytes_per_second)).replace(microsecond=0)
-
-
-def amount(size: float) -> str:
-    """Return bytes for people, to two digits: `1.2 GiB`, `340 MiB`, `0 B`."""
-    unit = 0
-    while size >= 1000 and unit < len(UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    digits = f"{size:.1f}" if unit and size < 9.95 else str(round(size, -1 if size >= 100 else 0)).removesuffix(".0")
-    return f"{digits} {UNITS[unit]}"
 
 
 def duration(seconds: float) -> str:

@@ -3,6 +3,9 @@
 To come is what moves in flight have not copied yet, and what was admitted since. What sources will free does not count:
 it is freed only after the copy. A volume whose size is not known has room; a broker that has not said what is in its
 directories may not have any.
+
+A broker itself chooses the directory with the fewest partitions, full or not (KIP-112). So it may choose only where
+each directory would take the replica, and what it has not placed yet counts in each of them.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 
+from reassign.api.partition_reassignment import ANY_LOG_DIR
 from reassign.core.model.progress import leader_bytes
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.planning.problem.volume import shared
@@ -49,8 +54,8 @@ class Room:
     """The share of each volume that is left free."""
     answered: Collection[int]
     """Brokers that have reported lately."""
-    coming: Counter[tuple[int, str | None]] = field(default_factory=Counter)
-    """Bytes to come by broker and directory; None for a directory that the broker chooses."""
+    coming: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """Bytes to come by broker and directory; ANY_LOG_DIR for one that the broker chooses."""
     _volumes: dict[int, list[Volume]] = field(default_factory=dict)
 
     @classmethod
@@ -68,35 +73,59 @@ class Room:
                     room.coming[broker, path] += max((leader_bytes(tp, snapshot) or 0) - there, 0)
         return room
 
-    def _log(self, broker: int, tp: TopicPartition) -> tuple[str | None, int]:
+    def _log(self, broker: int, tp: TopicPartition) -> tuple[str, int]:
         for path, directory in self.snapshot.log_dirs.get(broker, {}).items():
             if tp in directory.logs:
                 return path, directory.logs[tp]
-        return None, 0
+        return ANY_LOG_DIR, 0
 
-    def fits(self, broker: int, path: str | None, size: int) -> bool:
-        """Whether a broker has room for so many bytes more, in the directory that is named or in any."""
+    def directory(self, broker: int, path: str, size: int, *, can_name: bool, reported: bool = False) -> str | None:
+        """Return where so many bytes more may go on a broker, for a `path` or ANY_LOG_DIR; None where there is no room.
+
+        ANY_LOG_DIR stays where each open directory would take them. Else the one with the most room has to be named.
+        `reported` asks as if the broker had placed all that is to come.
+        """
+        left = self._left(broker, reported=reported)
+        if path != ANY_LOG_DIR:
+            return path if left.get(path, inf) >= size else None
+        takes = {path: bytes for path, bytes in left.items() if bytes >= size}
+        if len(takes) == len(left):
+            return ANY_LOG_DIR
+        return _roomiest(takes) if can_name else None
+
+    def _left(self, broker: int, *, reported: bool) -> dict[str, float]:
+        """Return the bytes that each open directory can still take; inf where its size is not known."""
         directories = self.snapshot.log_dirs.get(broker, {})
         if broker not in self._volumes:
             self._volumes[broker] = volumes(directories)
-        chosen = [v for v in self._volumes[broker] if path is None or path in v.paths]
-        unknown = path is None and any(d.online and (d.total is None or d.usable is None) for d in directories.values())
-        if unknown or not chosen:
-            return True
-        paths = {None, *(p for volume in chosen for p in volume.paths)}
-        coming = sum(bytes for (b, p), bytes in self.coming.items() if b == broker and p in paths)
-        together = Volume(sum(v.total for v in chosen), sum(v.usable for v in chosen) - coming, ())
-        return any(self._takes(volume, size) for volume in chosen) and self._takes(together, size)
+        left = {path: inf for path, d in sorted(directories.items()) if d.online and not d.cordoned}
+        open_volumes = [v for v in self._volumes[broker] if not left.keys().isdisjoint(v.paths)]
+        one = len(open_volumes) == 1 and left.keys() <= set(open_volumes[0].paths)
+        unplaced = 0 if reported and not one else self.coming[broker, ANY_LOG_DIR]
+        for volume in open_volumes:
+            spared = -(-volume.total * self.min_free_percent // 100)
+            coming = unplaced + sum(self.coming[broker, path] for path in volume.paths)
+            for path in left.keys() & set(volume.paths):
+                left[path] = volume.usable - spared - coming
+        return left
 
-    def _takes(self, volume: Volume, size: int) -> bool:
-        return (volume.usable - size) * 100 >= volume.total * self.min_free_percent
-
-    def expect(self, tp: TopicPartition, brokers: Collection[int], log_dirs: Mapping[int, str]) -> None:
-        """Count a partition of which nothing has been copied yet."""
+    def expect(self, tp: TopicPartition, directories: Mapping[int, str]) -> None:
+        """Count a partition of which nothing has been copied yet, by the directory on each broker."""
         size = leader_bytes(tp, self.snapshot) or 0
-        for broker in brokers:
-            self.coming[broker, log_dirs.get(broker)] += size
+        for broker, path in directories.items():
+            self.coming[broker, path] += size
+
+    def rehearse(self, tp: TopicPartition, directories: Mapping[int, str]) -> None:
+        """Count a partition as `expect` does, and as if brokers chose the directory with the most room."""
+        for broker, path in directories.items():
+            chosen = _roomiest(self._left(broker, reported=False)) if path == ANY_LOG_DIR else path
+            self.expect(tp, {broker: chosen or ANY_LOG_DIR})
 
     def copy(self) -> Room:
         """Return a copy, for counting what if."""
         return replace(self, coming=Counter(self.coming))
+
+
+def _roomiest(left: Mapping[str, float]) -> str | None:
+    """Return the directory with the most bytes left, one of unknown size last; None for none."""
+    return max(left, key=lambda path: (left[path] < inf, left[path]), default=None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -19,6 +20,14 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterLogDirs:
+    """The directories to put replicas into, each as broker and path (AlterReplicaLogDirs)."""
+
+    tp: TopicPartition
+    dirs: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Alter:
     """New replicas for a partition, in this order (AlterPartitionReassignments).
 
@@ -30,6 +39,8 @@ class Alter:
     allow_replication_factor_change: bool = False
     judged: Judged | None = field(default=None, compare=False, repr=False)
     """The topic and replicas that the partition was judged by."""
+    directed: AlterLogDirs | None = field(default=None, compare=False, repr=False)
+    """The directories that brokers have to know before: elsewhere there may be no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +62,6 @@ class Elect:
     """An election of the first replica as the leader (ElectLeaders, preferred)."""
 
     tp: TopicPartition
-
-
-@dataclass(frozen=True, slots=True)
-class AlterLogDirs:
-    """The directories to put replicas into, each as broker and path (AlterReplicaLogDirs)."""
-
-    tp: TopicPartition
-    dirs: tuple[tuple[int, str], ...]
 
 
 Step = Alter | AlterLogDirs | Cancel | Elect
@@ -93,3 +96,11 @@ class Outcome:
 
 
 APPLIED = Outcome(Result.APPLIED)
+
+
+def not_directed(step: Step, outcomes: Mapping[Step, Outcome]) -> Outcome | None:
+    """Return the outcome of an alter that is not sent, because a broker did not take the directory of its replica."""
+    met = outcomes.get(step.directed) if isinstance(step, Alter) and step.directed else None
+    if met is None or met.result is Result.APPLIED:
+        return None
+    return met if met.result is Result.REFUSED else replace(met, result=Result.NOT_SENT)

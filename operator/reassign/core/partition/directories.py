@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from reassign.api.partition_reassignment import can_be_directed
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
@@ -81,4 +82,6 @@ class Director:
 
     def _may_instruct(self, tp: TopicPartition, broker: int) -> bool:
         known = self.snapshot.brokers.get(broker)
-        return known is not None and not known.fenced and self.recent.reports.may_instruct(tp, broker)
+        if known is None or known.fenced or not can_be_directed(*tp):
+            return False
+        return self.recent.reports.may_instruct(tp, broker)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from reassign.api.partition_reassignment import can_be_directed
 from reassign.core.checks.in_flight import copy_of_others
-from reassign.core.checks.log_dirs import unknown_log_dir
+from reassign.core.checks.log_dirs import name_too_long, unknown_log_dir
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
@@ -24,6 +25,9 @@ from reassign.core.model.track import Distance, Track
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
 from reassign.text import named_brokers, plural
+
+WRONGLY_DIRECTED = (Reason.UNKNOWN_LOG_DIR, Reason.TOPIC_NAME_TOO_LONG)
+"""Why a move can never end: it is stalled at once."""
 
 
 def stalls(
@@ -92,14 +96,14 @@ class _Move:
     def judged(self, row: Row, track: Track, now: float, *, throttled: bool) -> Row:
         """Return the row with what keeps the move from coming nearer, if it is known or has lasted."""
         overdue = now - track.since >= self.timeout
-        problem = _known(self.partition, self.distance.lacking, self.placements, self.snapshot) or row.said(
+        problem = _known(self.tp, self.partition, self.distance.lacking, self.placements, self.snapshot) or row.said(
             SayingKind.STALL
         )
         if overdue and problem is None:
             problem = self._unknown(track, throttled=throttled)
         if problem is None:
             return row
-        return row.stalled(problem, overdue=overdue or problem.reason is Reason.UNKNOWN_LOG_DIR)
+        return row.stalled(problem, overdue=overdue or problem.reason in WRONGLY_DIRECTED)
 
     def _unknown(self, track: Track, *, throttled: bool) -> Problem:
         """Say what keeps a move from its end that no broker explains.
@@ -172,7 +176,11 @@ def _bytes(
 
 
 def _known(
-    partition: Partition, lacking: frozenset[int], places: Sequence[LogDirPlacement], snapshot: Snapshot
+    tp: TopicPartition,
+    partition: Partition,
+    lacking: frozenset[int],
+    places: Sequence[LogDirPlacement],
+    snapshot: Snapshot,
 ) -> Problem | None:
     """Say what is wrong with the brokers that the move needs, if that is known."""
     if missing := lacking - snapshot.brokers.keys():
@@ -193,6 +201,8 @@ def _known(
             f"the log directory of the replica on {named_brokers(offline, 'is')} offline"
             f"{_offline_dirs(offline, snapshot)}; repair the disk and restart the broker, or correct the entry",
         )
+    if not can_be_directed(*tp) and (elsewhere := [p for p in places if p.known and not p.done]):
+        return name_too_long(tp, elsewhere[0].broker)
     if unknown := [p for p in places if p.known and p.path not in snapshot.log_dirs[p.broker]]:
         return unknown_log_dir(unknown[0].broker, unknown[0].path, snapshot.log_dirs[unknown[0].broker])
     if closed := [place for place in places if place.known and not place.online]:

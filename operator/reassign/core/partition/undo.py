@@ -18,7 +18,6 @@ from reassign.core.checks.in_sync import cancel_problem
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
-from reassign.core.model.progress import amount
 from reassign.core.model.record import Entry, Record, active, recorded_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.row import Row, SayingKind
@@ -28,7 +27,7 @@ from reassign.core.model.steps import Alter, Cancel, Judged
 from reassign.core.model.verdict import Verdict
 from reassign.core.partition.situation import Situation, situations, with_true_original
 from reassign.errors import Reason
-from reassign.text import named_brokers, plural
+from reassign.text import amount, named_brokers, plural
 
 
 def undo(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules, now: datetime) -> Verdict:

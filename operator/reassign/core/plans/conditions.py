@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from reassign.api.common import Condition
 from reassign.api.reassignment_plan import PLAN_LABEL, ReassignmentPlanStatus, Unmet, Wave, WaveState
 from reassign.core.model.problem import Problem
-from reassign.core.model.progress import amount
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
+from reassign.core.model.waits import PASSES
 from reassign.core.plans.model import ObservedCluster, PlanResource, Unread, held_of, says, stall_of
 from reassign.core.report.conditions import ConditionState, unsettled
-from reassign.core.report.waits import PASSES
 from reassign.errors import Reason
-from reassign.text import counted, listed
+from reassign.text import amount, counted, listed
 
 EXCLUDED = "excluded topics"
 """Marks the entries of status.unmet for replicas that spec.topics keeps on drained brokers."""

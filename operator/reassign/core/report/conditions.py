@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
-from reassign.core.report.waits import BRAKE, NEEDS_USER, PASSES, WISHED
+from reassign.core.model.waits import BRAKE, NEEDS_USER, PASSES, WISHED
 from reassign.errors import Reason
 
 

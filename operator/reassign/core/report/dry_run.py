@@ -10,10 +10,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
-from reassign.core.model.progress import amount, leader_bytes
+from reassign.core.model.progress import leader_bytes
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.verdict import Verdict
-from reassign.core.report.waits import NEEDS_USER
+from reassign.core.model.waits import NEEDS_USER
+from reassign.text import amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.core.model.record import Record, active, recorded_problem
-from reassign.core.report.waits import PASSES, QUEUES
+from reassign.core.model.waits import PASSES, QUEUES
 from reassign.errors import Reason
 from reassign.text import counted, listed, plural
 

@@ -15,11 +15,11 @@ from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.verdict import Verdict
+from reassign.core.model.waits import NEEDS_USER, PASSES, WISHED
 from reassign.core.report.conditions import ConditionState, unready, unsettled
 from reassign.core.report.dry_run import Conclusion
 from reassign.core.report.events import CANCELLING, IN_FLIGHT
 from reassign.core.report.lines import Line
-from reassign.core.report.waits import NEEDS_USER, PASSES, WISHED
 from reassign.errors import Reason
 from reassign.text import counted
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from reassign.api.partition_reassignment import can_be_directed
 from reassign.planning.problem.assignments import added
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
 from reassign.planning.problem.volume import MOST_VOLUME_BYTES, shared
@@ -50,10 +51,11 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
     """Return the directory of each added replica, (P, R'), and the partitions that fit into no volume.
 
     UNKNOWN stands where the broker may choose. The largest replica goes first, each into the volume of its broker with
-    the greatest free share; `min_free` of it stays free. Within a volume the first directory is named.
+    the greatest free share of those that have room; `min_free` of it stays free. Within a volume the first directory is
+    named.
 
-    Cordoned and offline directories take nothing, nor do those that do not report their size. `sizes` (P,) are bytes of
-    a replica.
+    Cordoned and offline directories take nothing, nor do those that do not report their size. Where the name of a topic
+    is too long for that, the broker chooses, and each volume needs room. `sizes` (P,) are bytes of a replica.
     """
     directories = cluster.directories
     named = np.full(target.shape, UNKNOWN, np.int32)
@@ -74,11 +76,16 @@ def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple
     for i in np.lexsort((columns, rows, -sizes[rows])):
         row, column = int(rows[i]), int(columns[i])
         mine = choices[target[row, column]]
-        share = free[mine] / directories.total[mine]
-        best = mine[int(np.argmax(share))]
-        if free[best] < sizes[row]:
+        if not can_be_directed(cluster.topics[cluster.topic[row]], int(cluster.partition[row])):
+            if free[mine].min() < sizes[row]:
+                without_room.append(row)
+            free[mine] -= sizes[row]
+            continue
+        takes = mine[free[mine] >= sizes[row]]
+        if not len(takes):
             without_room.append(row)
             continue
+        best = takes[int(np.argmax(free[takes] / directories.total[takes]))]
         named[row, column] = best
         free[volume == volume[best]] -= sizes[row]
     return named, sorted(set(without_room))

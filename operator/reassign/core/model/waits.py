@@ -64,9 +64,11 @@ NEEDS_USER = frozenset(
         Reason.EXPECTED_REPLICAS_MISMATCH,
         Reason.INVALID_REPLICA_ASSIGNMENT,
         Reason.CANCELLED_EXTERNALLY,
+        Reason.REQUEST_REFUSED,
         Reason.NOT_AUTHORIZED,
         Reason.NAMESPACE_NOT_ALLOWED,
         Reason.UNKNOWN_LOG_DIR,
+        Reason.TOPIC_NAME_TOO_LONG,
         Reason.LOG_DIR_OFFLINE,  # a broker takes a directory back only when it is restarted
         Reason.LOG_DIR_CORDONED,
         Reason.INSUFFICIENT_DISK,  # what retention frees is no plan
