@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from reassign.api.goal import GoalPart
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus
 from reassign.api.reassignment_plan import Unmet
 from reassign.core.claim import ClaimState
@@ -111,9 +112,8 @@ def plans() -> Iterator[tuple[str, Object]]:
     plan.tick(3)
     yield "waits for approval", _plan(plan)
     incomplete = stage()
-    incomplete.unmet = (
-        Unmet(what="3 replicas of excluded topics on brokers to be emptied: 1 (topics: __audit)", nearest="they stay"),
-    )
+    left = "3 replicas of excluded topics on brokers to be emptied: 1 (topics: __audit)"
+    incomplete.unmet = (Unmet(what=left, nearest="they stay", part=GoalPart.DRAIN),)
     incomplete.tick(5)
     yield "the same, and `spec.topics` excludes topics on a drained broker", _plan(incomplete)
     suspended = stage(suspend=True)

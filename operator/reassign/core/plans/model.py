@@ -23,6 +23,7 @@ from reassign.api.reassignment_plan import (
     PlanMoves,
     ReassignmentPlanSpec,
     ReassignmentPlanStatus,
+    Shares,
     Unmet,
     Wave,
     WaveState,
@@ -106,6 +107,17 @@ class Planned:
     lower_bound: LowerBound
     balance: BalanceStatus
     unmet: tuple[Unmet, ...] = ()
+
+
+@dataclass(frozen=True)
+class GoalSeen:
+    """How much of the goal is not reached, as it was observed after the last wave."""
+
+    unmet: tuple[Unmet, ...]
+    after: tuple[Shares, ...] | None = None
+    """How even the loads are; None where only the drain and the replication factor were looked at."""
+    unregistered: tuple[int, ...] = ()
+    """ReassignmentPlanStatus.unregistered_brokers."""
 
 
 def manifest_digest(manifest: Manifest) -> str:
@@ -197,6 +209,11 @@ class MakePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ObserveGoal:
+    """Look at the whole cluster, and compare it with the goal."""
+
+
+@dataclass(frozen=True, slots=True)
 class CreateWave:
     """Make a wave; a wave that exists with the same spec will do."""
 
@@ -224,7 +241,7 @@ class DeleteWave:
     wave: Resource | Unread
 
 
-PlanStep = AddFinalizer | RemoveFinalizer | MakePlan | CreateWave | StartWave | SuspendWave | DeleteWave
+PlanStep = AddFinalizer | RemoveFinalizer | MakePlan | ObserveGoal | CreateWave | StartWave | SuspendWave | DeleteWave
 
 
 @dataclass(frozen=True, slots=True)
