@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,6 +58,15 @@ def test_logs_that_metadata_does_not_show_are_not_drained() -> None:
         "4 logs (28 GiB) on broker 5, to be emptied, of topics that the Kafka user may not describe: hidden"
     )
     assert said(not_known(plan(), seen, ["*"])) == [what]
+
+
+@pytest.mark.parametrize(("goal", "part"), [({"drainBrokers": [5]}, GoalPart.DRAIN), ({"replicationFactor": 2}, None)])
+def test_topics_whose_configurations_are_withheld_are_said_to_stay(goal: dict[str, Any], part: GoalPart | None) -> None:
+    seen = replace(layout({"orders": (1, 2)}, HIDDEN), withheld=frozenset({"hidden"}))
+    [found] = not_reached(plan(**goal), seen, ["*"])
+    assert (found.what.rpartition(": ")[2], found.part) == ("hidden", part)
+    assert "DESCRIBE_CONFIGS" in found.nearest
+    assert not_known(plan({"include": ["orders"]}, **goal), seen, ["*"]) == ()
 
 
 def test_a_log_that_is_being_deleted_of_a_topic_that_is_seen_is_none() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reassign.core.model.snapshot import Broker, LogDirs, Reassignment, Snapshot, TopicPartition
 
@@ -21,6 +21,8 @@ class Layout:
     """By topic, how many partitions have how many replicas; of a partition in flight the target's."""
     log_dirs: LogDirs = field(default_factory=dict)
     """Of the brokers that were asked and answered. They show logs of topics that may not be described, too."""
+    withheld: frozenset[str] = frozenset()
+    """Topics without which a plan was made, since their configurations may not be described."""
     lists_fenced: bool = False
     """Whether fenced brokers are among `brokers` (Kafka 4.0), so that one that is missing is not registered."""
 
@@ -53,4 +55,4 @@ def layout_seen(snapshot: Snapshot) -> Layout:
         for number, partition in topic.partitions.items()
     )
     found = layout_of(snapshot.brokers, partitions, snapshot.reassignments)
-    return Layout(found.brokers, found.replicas, found.factors, snapshot.log_dirs)
+    return replace(found, log_dirs=snapshot.log_dirs, withheld=snapshot.unauthorized_topics)

@@ -45,9 +45,9 @@ def not_reached(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> t
 
 
 def not_known(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> tuple[Unmet, ...]:
-    """Return what drained brokers have, or may have, that no plan of this namespace can move."""
+    """Return what no plan of this namespace can move: on drained brokers, and topics that were left out of the plan."""
     topics = _Topics(plan.spec, allowed)
-    others, hidden, silent = set[int](), _Logs(), set[int]()
+    others, withheld, hidden, silent = set[int](), _Logs(), _Logs(), set[int]()
     for broker in sorted(drained(plan.spec.goal, layout) - set(plan.status.unregistered_brokers)):
         if broker in layout.brokers and broker not in layout.log_dirs:
             silent.add(broker)
@@ -57,11 +57,20 @@ def not_known(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> tup
             if topics.of_others(topic):
                 others.add(broker)
             elif topics.included(topic):
-                hidden.add(broker, topic, sizes)
-    return tuple(_said_of_unknown(others, hidden, silent))
+                (withheld if topic in layout.withheld else hidden).add(broker, topic, sizes)
+    for topic in layout.withheld:
+        if topics.included(topic):
+            withheld.topics[topic] += 0
+    return tuple(_said_of_unknown(others, withheld, hidden, silent))
 
 
-def _said_of_unknown(others: set[int], hidden: _Logs, silent: set[int]) -> Iterator[Unmet]:
+def _said_of_unknown(others: set[int], withheld: _Logs, hidden: _Logs, silent: set[int]) -> Iterator[Unmet]:
+    if withheld.topics:
+        yield Unmet(
+            what=f"topics whose configurations the Kafka user may not describe: {listed(sorted(withheld.topics))}",
+            nearest="they stay as they are; grant DESCRIBE_CONFIGS on them, and plan again",
+            part=GoalPart.DRAIN if withheld.brokers else None,
+        )
     if hidden.brokers:
         yield Unmet(
             what=f"{counted(hidden.number, 'log')} ({amount(hidden.bytes)}) on {named_brokers(hidden.brokers)}, to be "
