@@ -84,7 +84,7 @@ def test_what_came_of_the_goal_is_observed_and_then_watched(world: Planning, mon
     assert world.plan["metadata"]["finalizers"] == []
 
 
-def test_one_reading_every_five_minutes_serves_all_plans_and_none_is_made_without_plans(world: Planning) -> None:
+def test_one_reading_serves_all_plans_and_none_is_made_without_plans(world: Planning) -> None:
     world.tick(5)
     assert world.brokers.layouts == 0
     world.approve()

@@ -89,7 +89,7 @@ def test_until_the_last_wave_has_ended_the_goal_is_a_forecast() -> None:
     assert plan.goal_message == "all that the goal asks for is reached, as observed"
 
 
-def test_what_lands_on_a_drained_broker_later_is_seen_without_another_look_at_all() -> None:
+def test_what_lands_on_a_drained_broker_later_is_seen() -> None:
     plan = approved(1)
     plan.run()
     looks, since = plan.looks, plan.status.goal_observed_time
@@ -114,7 +114,7 @@ def test_balance_is_observed_once_and_a_drain_again_and_again() -> None:
     assert [part.part for part in plan.status.unmet] == [GoalPart.DRAIN, GoalPart.BALANCE]
 
 
-def test_a_broker_that_was_unregistered_when_empty_may_come_back_as_another() -> None:
+def test_the_id_of_an_empty_broker_that_was_unregistered_is_free() -> None:
     plan = approved(1)
     plan.run()
     gone = plan.kafka.brokers.pop(1)
