@@ -16,11 +16,14 @@ from confluent_kafka.admin import (
 )
 
 from localplatform.brokers import USER, Brokers, running
+from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus
 from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Elect, Result
+from reassign.core.plans.goal import not_known
+from reassign.core.plans.model import PlanResource
 from reassign.errors import ClusterError, Reason
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka import claim
@@ -88,6 +91,20 @@ def test_topics_that_the_user_may_not_see(mover: Kafka, superuser: Kafka) -> Non
     snapshot = mover.observe(name)
     assert {t: problem.reason for t, problem in snapshot.unread_topics.items()} == {name: Reason.NOT_AUTHORIZED}
     assert snapshot.topics == {}
+
+
+@pytest.mark.parametrize("rights", [[(CLUSTER, DESCRIBE)]], indirect=True, ids=["describe on the cluster"])
+@pytest.mark.usefixtures("rights")
+def test_a_drain_names_the_logs_that_metadata_does_not_show(mover: Kafka, superuser: Kafka) -> None:
+    name = superuser.topic([0, 1], megabytes=1)
+    goal = {"clusterRef": {"name": "main"}, "topics": {"include": [name]}, "goal": {"drainBrokers": [0]}}
+    spec, status = ReassignmentPlanSpec.parse(goal), ReassignmentPlanStatus()
+    eventually(lambda: may_observe(mover))
+    layout = asyncio.run(mover.client.observe_layout(lambda _: {0}))
+    assert name not in layout.factors
+    [part] = not_known(PlanResource("uid", 1, "kafka", "drain", 1, spec, status, False), layout, ["*"])
+    assert part.what.startswith("1 log (")
+    assert part.what.endswith(f"may not describe: {name}")
 
 
 def test_the_claim_needs_read_on_its_group_and_service_goes_on_without(

@@ -8,12 +8,16 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from reassign.controller.cluster import observer
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.job import Job, work_out
 from reassign.controller.plans.planner import Planner
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.plans.model import Planned
+from reassign.core.plans.model import GoalSeen, Planned
 from tests.kafka.harness import Kafka
 from tests.unit.plan_world import Planning
 from tests.unit.world import Kube, api_object
@@ -23,7 +27,7 @@ SECONDS = 300.0
 """With compiling what plans, where no other test has."""
 
 
-async def plan_here(job: Job) -> Planned:
+async def plan_here(job: Job) -> Planned | GoalSeen:
     """In a thread: that the operator does it in another process is no matter of brokers."""
     return await asyncio.to_thread(work_out, job)
 
@@ -76,3 +80,22 @@ def test_a_plan_approved_by_its_digest_drains_a_broker_wave_by_wave(kafka: Kafka
     found = [kafka.stock_tool_says(tp) for tp in partitions]
     assert found == [targets[0], targets[1], targets[2], (0, 1)]
     assert all(3 not in (replicas or ()) for replicas in found)
+
+
+def test_what_lands_on_a_drained_broker_after_the_digest_is_observed(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observer, "GOAL_SECONDS", 0.0)
+    name = kafka.topic([3, 0])
+    spec = {"topics": {"include": [f"{name}*"]}, "goal": {"drainBrokers": [3]}}
+    with closing(Operator(kafka, spec)) as operator:
+        operator.serve(until=lambda: operator.says("AwaitingApproval"))
+        assert operator.goal["status"] == "True"
+        later = NewTopic(f"{name}-later", num_partitions=1, replica_assignment=[[3, 1]])
+        kafka.workload.ask(lambda admin: admin.create_topics([later]))
+        operator.approve()
+        operator.serve(until=lambda: "goalObservedTime" in operator.status)
+        assert (operator.goal["status"], operator.goal["reason"]) == ("False", "DrainIncomplete")
+        assert f"1 replica on broker 3, to be emptied (topics: {name}-later)" in operator.goal["message"]
+        kafka.delete(f"{name}-later")
+        operator.serve(until=lambda: operator.goal["status"] == "True")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from reassign.api.goal import GoalPart
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus
 from reassign.api.reassignment_plan import Unmet
 from reassign.core.claim import ClaimState
@@ -20,7 +21,7 @@ from reassign.core.report.statuses import blind
 from reassign.errors import Reason
 from tests.unit.argocd import health
 from tests.unit.kstatus import Object, helm_wait, kstatus, kubectl_wait, seen
-from tests.unit.plan_sim import Stage, approved, stage
+from tests.unit.plan_sim import OLD, Stage, approved, stage
 from tests.unit.sim import START, Driver, SimKafka, drive, partitions, resource
 
 P0, P1 = partitions(2)
@@ -110,10 +111,10 @@ def plans() -> Iterator[tuple[str, Object]]:
     yield "being worked out", _plan(plan)
     plan.tick(3)
     yield "waits for approval", _plan(plan)
-    incomplete = stage()
-    incomplete.unmet = (
-        Unmet(what="3 replicas of excluded topics on brokers to be emptied: 1 (topics: __audit)", nearest="they stay"),
-    )
+    incomplete = stage(topics={"exclude": ["audit"]})
+    incomplete.kafka.add(TopicPartition("audit", 0), OLD)
+    left = "1 replica of excluded topics on brokers to be emptied: 1 (topics: audit)"
+    incomplete.unmet = (Unmet(what=left, nearest="they stay", part=GoalPart.DRAIN),)
     incomplete.tick(5)
     yield "the same, and `spec.topics` excludes topics on a drained broker", _plan(incomplete)
     suspended = stage(suspend=True)

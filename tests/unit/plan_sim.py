@@ -22,18 +22,22 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
+from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry
 from reassign.core.model.resource import Resource, Settled
-from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.snapshot import LogDirs, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.plans.decide import decide_plan
+from reassign.core.plans.goal import is_watched, not_reached, unregistered
 from reassign.core.plans.model import (
     AddFinalizer,
     CreateWave,
     DeleteWave,
+    GoalSeen,
     MakePlan,
     Manifest,
+    ObserveGoal,
     PlanDecision,
     Planned,
     PlanResource,
@@ -96,6 +100,11 @@ class Stage:
     waves: dict[str, SimWave] = field(default_factory=dict)
     status: ReassignmentPlanStatus = field(default_factory=ReassignmentPlanStatus)
     unmet: tuple[Unmet, ...] = ()
+    uneven: tuple[Unmet, ...] = ()
+    log_dirs: LogDirs = field(default_factory=dict)
+    seen: GoalSeen | None = None
+    looks: int = 0
+    """How often the whole cluster was looked at for the goal."""
     made: Planned | Problem | None = None
     fails: Problem | None = None
     unseen: Problem | None = None
@@ -139,9 +148,10 @@ class Stage:
             seen = self.unseen or self.kafka.snapshot()
             plan = self.plan
             outcome = self.made if isinstance(self.made, Problem) or self._made_for(plan) else None
-            decision = decide_plan(plan, resources, seen, outcome, START + timedelta(seconds=self.now))
+            goal, self.seen, now = self.seen, None, START + timedelta(seconds=self.now)
+            decision = decide_plan(plan, resources, seen, outcome, now, goal=goal)
             kept = [Settled.of(replace(wave, has_finalizer=False)) or wave for wave in resources]
-            assert decide_plan(plan, kept, seen, outcome, START + timedelta(seconds=self.now)) == decision
+            assert decide_plan(plan, kept, seen, outcome, now, goal=goal) == decision
             for index, step in enumerate(decision.steps):
                 if index == die_after:
                     self.made = None
@@ -166,6 +176,9 @@ class Stage:
             case MakePlan():
                 self.plans_made += 1
                 self.made = self.fails or self.planned()
+            case ObserveGoal():
+                self.looks += 1
+                self.seen = replace(self.watched(), unmet=(*self.watched().unmet, *self.uneven), after=())
             case CreateWave(manifest):
                 name = manifest["metadata"]["name"]
                 self.waves[name] = SimWave(f"uid-{name}", name, PartitionReassignmentSpec.parse(manifest["spec"]))
@@ -177,6 +190,22 @@ class Stage:
                 self.edit_wave(wave.name, suspend=True)
             case DeleteWave(wave):
                 self.delete_wave(wave.name)
+
+    @property
+    def layout(self) -> Layout:
+        """Where all replicas are now; each broker reports its log directories."""
+        found = layout_seen(self.kafka.snapshot())
+        return replace(found, log_dirs={broker: {} for broker in found.brokers} | self.log_dirs, lists_fenced=True)
+
+    def watched(self) -> GoalSeen:
+        """What is read every five minutes shows."""
+        plan = self.plan
+        return GoalSeen(not_reached(plan, self.layout, ["*"]), None, unregistered(plan, self.layout))
+
+    def watch(self) -> None:
+        """Five minutes have passed."""
+        self.seen = self.watched() if is_watched(self.plan) else None
+        self.tick()
 
     def planned(self) -> Planned:
         plan = self.plan
@@ -263,6 +292,10 @@ class Stage:
     def true(self) -> set[str]:
         """The conditions that are True, but for GoalMet, which is there from the first."""
         return {c.type for c in self.status.conditions if c.status is ConditionStatus.TRUE} - {"GoalMet"}
+
+    @property
+    def goal_message(self) -> str:
+        return next(c.message for c in self.status.conditions if c.type == "GoalMet")
 
     @property
     def goal(self) -> tuple[str, str] | None:

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from copy import deepcopy
 
 from reassign.api.goal import By
-from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
+from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, Shares
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.job import Job, planned
 from reassign.controller.plans.planner import Planner
+from reassign.core.model.layout import layout_seen
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.plans.model import Planned
+from reassign.core.plans.goal import not_reached
+from reassign.core.plans.model import GoalSeen, Planned
 from reassign.planning.problem import model
 from tests.unit.sim import SimKafka
 from tests.unit.world import LATER, OURS, THEIRS, Brokers, Kube, Object, World, api_object
@@ -23,15 +25,22 @@ GOAL = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}}
 
 
 class Work:
-    """Planning: a wave for each partition that is on broker 1, or what it is told to come to."""
+    """Planning: a wave for each partition that is on broker 1, or what it is told to come to; and what came of it."""
 
     def __init__(self, kafka: SimKafka) -> None:
         self.kafka = kafka
         self.jobs: list[Job] = []
+        self.looks = 0
+        """How often the cluster was compared with the goal."""
         self.fails: Exception | None = None
         self.partitions: tuple[TopicPartition, ...] = (OURS, LATER)
 
-    async def __call__(self, job: Job) -> Planned:
+    async def __call__(self, job: Job) -> Planned | GoalSeen:
+        if job.plan.planned:
+            self.looks += 1
+            layout = layout_seen(self.kafka.snapshot())
+            even = (Shares(by=By.DISK, least_percent=93, greatest_percent=107),)
+            return GoalSeen(not_reached(job.plan, layout, job.allowed), even)
         self.jobs.append(job)
         if self.fails:
             raise self.fails
@@ -107,6 +116,11 @@ class Planning(World):
 
     def message(self) -> str:
         return next(c["message"] for c in self.status["conditions"] if c["type"] == "Ready")
+
+    @property
+    def goal(self) -> Object:
+        """The condition GoalMet."""
+        return next(c for c in self.status["conditions"] if c["type"] == "GoalMet")
 
     def waves(self) -> list[Object]:
         found = [obj for obj in self.kube.objects.values() if PLAN_LABEL in obj["metadata"].get("labels", {})]

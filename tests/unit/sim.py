@@ -85,6 +85,11 @@ class SimKafka:
             self.leader.setdefault(tp, replicas[0])
             self.topic_ids.setdefault(tp.topic, f"id-{tp.topic}")
 
+    def add(self, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
+        """Make a partition, or have it moved by another client, all in sync."""
+        self.replicas[tp], self.isr[tp], self.leader[tp] = replicas, frozenset(replicas), replicas[0]
+        self.topic_ids.setdefault(tp.topic, f"id-{tp.topic}")
+
     def metadata(self) -> Metadata:
         """Replicas, in-sync replicas and leader of each partition now; a broker may show it only later."""
         return {

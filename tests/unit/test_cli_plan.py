@@ -172,7 +172,9 @@ def test_an_unmet_goal_is_shown_with_the_nearest_and_exits_with_no(folder: Path,
     assert "NOT MET\n  broker 1 has 2 GiB too much; the nearest that is reached: 12 % over\n" in ran.out
     ran = run("plan", "--snapshot", folder, *GOAL, "-o", "json")
     assert ran.code == 1
-    assert json.loads(ran.out)["unmet"] == [{"what": "broker 1 has 2 GiB too much", "nearest": "12 % over"}]
+    assert json.loads(ran.out)["unmet"] == [
+        {"what": "broker 1 has 2 GiB too much", "nearest": "12 % over", "part": None}
+    ]
 
 
 def test_a_live_cluster_is_observed_where_there_is_no_snapshot(

@@ -14,6 +14,7 @@ import pytest
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanStatus
+from reassign.controller.cluster import observer
 from reassign.controller.cluster.observer import Observer
 from reassign.controller.plans.job import Job, goal_of
 from reassign.controller.plans.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
@@ -29,6 +30,7 @@ from tests.unit.plan_world import GOAL, NEW, Planning
 from tests.unit.world import LATER, OURS, THEIRS, Object, api_object
 
 ENDED = "2026-01-01T00:00:00Z"
+STAYS = TopicPartition("stays", 0)
 
 
 @pytest.fixture
@@ -65,6 +67,46 @@ def test_a_plan_approved_by_its_digest_moves_wave_by_wave(world: Planning) -> No
     assert told.count("WaveCompleted") == 2
     world.tick(3)
     assert world.plan["metadata"]["finalizers"] == []
+
+
+def test_what_came_of_the_goal_is_observed_and_then_watched(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "GOAL_SECONDS", 0.0)
+    world.kafka.add(STAYS, (1, 2, 3))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    assert "goalObservedTime" not in world.status
+    world.approve()
+    world.tick(until=lambda: "goalObservedTime" in world.status)
+    assert (world.goal["status"], world.goal["reason"]) == ("False", "DrainIncomplete")
+    assert world.status["balance"]["after"] == [{"by": "Disk", "leastPercent": 93, "greatestPercent": 107}]
+    world.kafka.replicas |= dict.fromkeys((STAYS, THEIRS), NEW)
+    world.tick(until=lambda: world.goal["status"] == "True")
+    assert world.work.looks == 1
+    assert world.plan["metadata"]["finalizers"] == []
+
+
+def test_one_reading_serves_all_plans_and_none_is_made_without_plans(world: Planning) -> None:
+    world.tick(5)
+    assert world.brokers.layouts == 0
+    world.approve()
+    world.tick(until=lambda: "goalObservedTime" in world.status)
+    world.put(api_object("ReassignmentPlan", "again", deepcopy(GOAL)))
+    world.tick(until=lambda: "goalObservedTime" in world.kube.objects["uid-again"]["status"])
+    world.tick(10)
+    assert world.brokers.layouts == 1
+
+
+def test_what_cannot_be_read_leaves_what_was_observed(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(_: object) -> object:
+        raise ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    world.tick(until=lambda: "goalObservedTime" in world.status)
+    monkeypatch.setattr(observer, "GOAL_SECONDS", 0.0)
+    monkeypatch.setattr(world.brokers, "observe_layout", fails)
+    before = deepcopy(world.status)
+    world.tick(5)
+    assert world.status == before
 
 
 def test_a_withdrawn_approval_starts_no_wave_despite_a_stale_watch(world: Planning) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reassign.api.common import ConditionStatus
+from reassign.api.goal import GoalPart
 from reassign.api.limits import MAX_WAVES
 from reassign.api.partition_reassignment import WhenInFlight
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus, Unmet
@@ -21,6 +22,8 @@ from reassign.errors import Reason
 from tests.unit.examples import examples
 from tests.unit.plan_sim import NEW, Stage, approved, condition, stage
 from tests.unit.sim import START
+
+NEW_TOPIC = TopicPartition("new", 0)
 
 ORDERS = [TopicPartition("orders", number) for number in range(4)]
 OTHER = f"sha256:{'f' * 64}"
@@ -60,9 +63,98 @@ def test_a_goal_that_is_met_already_has_succeeded_without_approval() -> None:
 def test_goals_that_are_not_met_are_reported() -> None:
     plan = stage(1, approval="NotRequired")
     plan.unmet = (Unmet(what="broker 1 keeps 3 replicas", nearest="all but these are drained"),)
+    plan.uneven = (Unmet(what="Disk is not balanced", nearest="80 %", part=GoalPart.BALANCE),)
     plan.run()
     assert (plan.reason, plan.goal) == ("Completed", ("False", "GoalPartlyMet"))
-    assert "not met (status.unmet): broker 1 keeps 3 replicas (nearest: all but these are drained)" in plan.message
+    assert plan.goal_message == "as observed; not met (status.unmet): Disk is not balanced (nearest: 80 %)"
+
+
+def test_a_drain_is_met_only_as_far_as_its_broker_is_seen_to_be_empty() -> None:
+    plan = approved(1)
+    plan.begin()
+    plan.kafka.add(TopicPartition("orders", 7), (1, 2, 3))  # after the digest
+    plan.kafka.add(NEW_TOPIC, (3, 1, 2))
+    plan.run()
+    assert (plan.reason, plan.goal) == ("Completed", ("False", "DrainIncomplete"))
+    assert "2 replicas on broker 1, to be emptied (topics: new, orders)" in plan.goal_message
+    assert plan.status.goal_observed_time is not None
+
+
+def test_until_the_last_wave_has_ended_the_goal_is_a_forecast() -> None:
+    plan = approved(2)
+    plan.tick(2)
+    assert plan.status.goal_observed_time is None
+    assert plan.goal_message == "all that the goal asks for is reached, by the plan, once it is carried out"
+    plan.run()
+    assert plan.goal_message == "all that the goal asks for is reached, as observed"
+
+
+def test_what_lands_on_a_drained_broker_later_is_seen() -> None:
+    plan = approved(1)
+    plan.run()
+    looks, since = plan.looks, plan.status.goal_observed_time
+    plan.watch()
+    assert (plan.goal, plan.status.goal_observed_time) == (("True", "GoalMet"), since)
+    plan.kafka.add(NEW_TOPIC, (1, 2))
+    plan.watch()
+    assert plan.goal == ("False", "DrainIncomplete")
+    assert plan.status.goal_observed_time != since
+    plan.kafka.add(NEW_TOPIC, (3, 2))
+    plan.watch()
+    assert (plan.goal, plan.true) == (("True", "GoalMet"), {"Ready", "Succeeded"})
+    assert plan.looks == looks
+
+
+def test_balance_is_observed_once_and_a_drain_again_and_again() -> None:
+    plan = approved(1)
+    plan.uneven = (Unmet(what="Disk is not balanced", nearest="80 %", part=GoalPart.BALANCE),)
+    plan.run()
+    plan.kafka.add(NEW_TOPIC, (1, 2))
+    plan.watch()
+    assert [part.part for part in plan.status.unmet] == [GoalPart.DRAIN, GoalPart.BALANCE]
+
+
+def test_the_id_of_an_empty_broker_that_was_unregistered_is_free() -> None:
+    plan = approved(1)
+    plan.run()
+    gone = plan.kafka.brokers.pop(1)
+    plan.watch()
+    assert (plan.status.unregistered_brokers, plan.goal) == ((1,), ("True", "GoalMet"))
+    plan.kafka.brokers[1] = gone
+    plan.kafka.add(NEW_TOPIC, (1, 2))
+    plan.watch()
+    assert plan.goal == ("True", "GoalMet")
+
+
+def test_a_broker_that_is_unregistered_with_replicas_is_not_drained() -> None:
+    plan = approved(1)
+    plan.run()
+    del plan.kafka.brokers[1]
+    plan.kafka.add(NEW_TOPIC, (1, 2))
+    plan.watch()
+    assert (plan.status.unregistered_brokers, plan.goal) == ((), ("False", "DrainIncomplete"))
+
+
+def test_a_replication_factor_is_watched_as_a_drain_is() -> None:
+    plan = approved(1, goal={"replicationFactor": 3})
+    plan.run()
+    assert plan.goal == ("True", "GoalMet")
+    plan.kafka.add(NEW_TOPIC, (1, 2))
+    plan.kafka.add(TopicPartition("__internal", 0), (1,))
+    plan.watch()
+    assert plan.goal == ("False", "GoalPartlyMet")
+    assert "1 partition without the replication factor 3 (topics: new) (nearest: they have 2" in plan.goal_message
+
+
+def test_nothing_is_looked_at_while_the_cluster_cannot_be_seen() -> None:
+    plan = approved(1)
+    plan.tick(2)
+    plan.begin()
+    plan.finish()
+    plan.unseen = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+    plan.run()
+    assert (plan.reason, plan.looks) == ("Completed", 0)
+    assert "once it is carried out" in plan.goal_message
 
 
 def test_what_is_not_met_is_named_before_approval() -> None:
@@ -75,17 +167,11 @@ def test_what_is_not_met_is_named_before_approval() -> None:
 
 def test_a_drain_of_excluded_topics_is_incomplete_before_approval() -> None:
     plan = stage()
-    left = "3 replicas of excluded topics on brokers to be emptied: 1 (topics: __audit)"
-    plan.unmet = (Unmet(what="Disk is not balanced", nearest="80 %"), Unmet(what=left, nearest="they stay"))
+    left = Unmet(what="3 replicas of excluded topics", nearest="they stay", part=GoalPart.DRAIN)
+    plan.unmet = (Unmet(what="Disk is not balanced", nearest="80 %", part=GoalPart.BALANCE), left)
     plan.tick(4)
     assert plan.goal == ("False", "DrainIncomplete")
-    plan.approve()
-    plan.run()
-    assert (plan.reason, plan.true, plan.goal) == (
-        "Completed",
-        {"Ready", "Succeeded"},
-        ("False", "DrainIncomplete"),
-    )
+    assert plan.goal_message.startswith("by the plan, once it is carried out; not met (status.unmet): 3 replicas of")
 
 
 def test_a_goal_that_will_be_met_is_reported_from_planning_on() -> None:

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from reassign.api.goal import By
-from reassign.core.plans.conditions import EXCLUDED
-from reassign.planning.plan import make
+from reassign.api.goal import By, GoalPart
+from reassign.planning.plan import evenness, make
 from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, PlacementGoal, Plan
 
 MB = 10**6
@@ -56,6 +55,17 @@ def test_a_drain_with_balance_takes_as_few_waves_as_the_caps_allow() -> None:
     assert found.makespan >= found.makespan_bound
 
 
+def test_a_cluster_is_as_even_as_the_plan_said_once_it_is_carried_out() -> None:
+    cluster = two_sites()
+    cluster.replicas[0] = [0, 2]  # both on one site
+    plan = make(cluster, GOAL)
+    before, after = evenness(cluster, GOAL), evenness(replace(cluster, replicas=plan.target), GOAL)
+    assert [part.part for part in before.unmet][:2] == [GoalPart.RACKS, GoalPart.BALANCE]
+    assert before.unmet[0].what == "1 partition not spread over racks as evenly as possible: audit-0"
+    assert after.unmet == ()
+    assert [balance.after for balance in after.balance] == [balance.after for balance in plan.certificate.balance]
+
+
 def test_a_partition_larger_than_a_wave_is_a_wave_alone_and_reported() -> None:
     plan = make(two_sites(), PlacementGoal(drain=frozenset({4})), max_bytes=10 * MB)
     assert plan.certificate.unmet[0].what == "more than a wave may copy is in orders-1 and 4 more"
@@ -78,6 +88,6 @@ def test_a_wave_is_cut_to_what_one_object_can_hold_and_the_bound_knows() -> None
     assert make(cluster, GOAL).certificate.waves == 1
 
 
-def test_excluded_topics_that_a_drain_leaves_match_the_condition() -> None:
+def test_excluded_topics_that_a_drain_leaves_are_a_part_of_the_drain() -> None:
     left = make(two_sites(), PlacementGoal(drain=frozenset({4}), exclude=("audit",))).certificate.unmet
-    assert [EXCLUDED in part.what for part in left] == [True]
+    assert [part.part for part in left] == [GoalPart.DRAIN]

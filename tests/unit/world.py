@@ -22,6 +22,7 @@ from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
 from reassign.controller.writing.writer import Writer
 from reassign.core.model.forwarding import Forwarding
+from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.snapshot import Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step, not_directed
 from reassign.errors import ApiServerError, ClusterError, ConflictError, Reason, ReassignError
@@ -147,6 +148,7 @@ class Brokers:
         self.dies = False
         self.reachable = True
         self.short: dict[str, Topic] = {}
+        self.layouts = 0
         self.asked: frozenset[str] = frozenset()
 
     async def observe(
@@ -160,6 +162,11 @@ class Brokers:
 
     async def observe_shortages(self) -> Mapping[str, Topic]:
         return self.short
+
+    async def observe_layout(self, logs_of: Callable[[Layout], Collection[int]]) -> Layout:
+        self.layouts += 1
+        found = layout_seen(self._kafka.snapshot())
+        return replace(found, log_dirs={b: found.log_dirs[b] for b in logs_of(found) if b in found.log_dirs})
 
     async def perform(self, steps: Sequence[Step], still_valid: StillValid | None = None) -> dict[Step, Outcome]:
         if self.dies:

@@ -13,6 +13,15 @@ EXCLUDED_BY_DEFAULT = ("__*",)
 """Internal topics. They are not balanced and keep their replication factor, but leave brokers that are drained."""
 
 
+class GoalPart(StrEnum):
+    """What of a goal is not reached."""
+
+    DRAIN = "Drain"
+    REPLICATION_FACTOR = "ReplicationFactor"
+    RACKS = "Racks"
+    BALANCE = "Balance"
+
+
 class By(StrEnum):
     DISK = "Disk"
     REPLICAS = "Replicas"

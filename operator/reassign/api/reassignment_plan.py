@@ -19,11 +19,12 @@ from reassign.api.common import (
     Schema,
     Seconds,
     ShortText,
+    Time,
     TopicPattern,
     TtlSeconds,
     rule,
 )
-from reassign.api.goal import COUNTED, EXCLUDED_BY_DEFAULT, Awareness, By
+from reassign.api.goal import COUNTED, EXCLUDED_BY_DEFAULT, Awareness, By, GoalPart
 from reassign.api.limits import (
     MAX_LABEL_CHARACTERS,
     MAX_NAME_CHARACTERS,
@@ -261,7 +262,7 @@ class BalanceStatus(Model):
     before: ShareList = ()
     """When it was planned."""
     after: ShareList = ()
-    """When all waves are done."""
+    """When all waves are done: a forecast, until goalObservedTime is set."""
 
 
 class Wave(Model):
@@ -281,12 +282,14 @@ class Wave(Model):
 
 
 class Unmet(Model):
-    """A part of the goal that the plan does not reach."""
+    """A part of the goal that is not reached."""
 
     what: ShortText
     """What it is."""
     nearest: ShortText
     """The closest that the plan comes to it."""
+    part: GoalPart | None = None
+    """Drain, ReplicationFactor, Racks or Balance. Unset: it is about the plan as a whole."""
 
 
 class ReassignmentPlanStatus(Model):
@@ -313,7 +316,14 @@ class ReassignmentPlanStatus(Model):
     balance: BalanceStatus | None = None
     """How evenly the cluster is loaded, before and after."""
     unmet: Annotated[tuple[Unmet, ...], Field(max_length=MAX_UNMET)] = ()
-    """Parts of the goal that the plan does not reach; at most 100."""
+    """Parts of the goal that are not reached; at most 100. A forecast, until goalObservedTime is set."""
+    goal_observed_time: Time | None = None
+    """When the cluster was seen to be as unmet and balance.after say, after the last wave. A drain and a replication
+    factor are observed again every five minutes; this changes when they do. Unset: unmet and balance.after are what
+    the plan comes to when it is carried out."""
+    unregistered_brokers: Annotated[tuple[BrokerId, ...], Field(max_length=MAX_PLAN_BROKERS)] = ()
+    """Brokers of drainBrokers that were empty and not registered any more, after the last wave: what gets their ids
+    later is no part of the goal."""
     waves: Annotated[tuple[Wave, ...], Field(max_length=MAX_WAVES)] = ()
     """The PartitionReassignments of the plan, in their order."""
 

@@ -94,7 +94,8 @@ def shown(item: Item) -> Iterator[str]:
     yield line
     for wave in status.waves:
         yield f"  {wave.name}: {counted(wave.partitions, 'partition')}, {amount(wave.bytes)}"
-    yield from (f"  not reached: {part.what}; the nearest: {part.nearest}" for part in status.unmet)
+    when = "not reached, as observed" if status.goal_observed_time else "not reached by this plan"
+    yield from (f"  {when}: {part.what}; the nearest: {part.nearest}" for part in status.unmet)
     yield f"  {status.digest}"
 
 

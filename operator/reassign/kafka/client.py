@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Any, TypeVar
@@ -19,9 +20,10 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 from reassign.api.kafka_cluster import ReplicationFactorGuard
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType
 from reassign.core.model.forwarding import NO_DOUBTS, Doubts, Forwarded
+from reassign.core.model.layout import Layout, layout_of
 from reassign.core.model.log_dir_reports import sizes
 from reassign.core.model.problem import Problem, bug_problem, error_problem
-from reassign.core.model.snapshot import LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
+from reassign.core.model.snapshot import Broker, LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Outcome, Step, not_directed
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles
@@ -209,6 +211,28 @@ class KafkaClient:
         if self._via is None:
             return False
         return not moves <= (await self._ask(requests.reassignments, self._wire, moves, self._via)).keys()
+
+    async def observe_layout(self, logs_of: Callable[[Layout], Collection[int]]) -> Layout:
+        """Read where the replicas of all topics are, and the logs of the brokers that `logs_of` picks then.
+
+        All metadata is one request. Topics that we may not describe are left out; the brokers' logs show them. A broker
+        that does not answer in time has no log directories. Raises ClusterError when the cluster does not answer.
+        """
+        reassignments, _ = await self._call(requests.all_reassignments, self._wire, self._via)
+        brokers = (await self._call(requests.cluster, self._wire))[1]
+        found = await self._call(self._layout, brokers, reassignments)
+        alive = [broker for broker in logs_of(found) if broker in brokers and not brokers[broker].fenced]
+        log_dirs, _ = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
+        return replace(found, log_dirs=log_dirs, lists_fenced=requests.lists_fenced(self._wire))
+
+    def _layout(self, brokers: Mapping[int, Broker], reassignments: Mapping[TopicPartition, Reassignment]) -> Layout:
+        described, unread = requests.topics(self._wire, None)
+        partitions = (
+            (TopicPartition(name, number), partition.replicas)
+            for name, (_, found) in described.items()
+            for number, partition in found.items()
+        )
+        return replace(layout_of(brokers, partitions, reassignments), unread=frozenset(unread))
 
     async def observe_shortages(self) -> dict[str, Topic]:
         """Read the partitions, internal ones too, that have no leader, or a replica that is not in sync.

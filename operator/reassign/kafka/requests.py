@@ -39,6 +39,8 @@ from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 TOPIC_RESOURCE = 2
 METADATA_TOPIC = "__cluster_metadata"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
+LISTS_FENCED = 2
+"""Version of DescribeCluster (KIP-1073, Kafka 4.0)."""
 
 Answers = dict[TopicPartition, tuple[int, str | None]]
 """Code and message of each partition that was answered for."""
@@ -107,6 +109,11 @@ def cluster(wire: Wire) -> tuple[str, dict[int, Broker]]:
     _raise_for(answer.error_code, answer.error_message)
     brokers = (Broker(b.broker_id, b.rack, bool(getattr(b, "is_fenced", False))) for b in answer.brokers)
     return answer.cluster_id, {broker.id: broker for broker in brokers}
+
+
+def lists_fenced(wire: Wire) -> bool:
+    """Whether fenced brokers are among those of `cluster`."""
+    return wire.newest_version(ApiKey.DescribeCluster) >= LISTS_FENCED
 
 
 Topics = dict[str, tuple[str, dict[int, Partition]]]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from reassign.planning.bounds.certificates import certify
+from typing import NamedTuple
+
+import numpy as np
+
+from reassign.api.goal import GoalPart
+from reassign.planning.bounds.certificates import balances, certify
 from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem import directories
-from reassign.planning.problem.model import Cluster, Ints, PlacementGoal, Plan, UnmetGoal
+from reassign.planning.problem.legality import done
+from reassign.planning.problem.model import Balance, Cluster, Ints, PlacementGoal, Plan, UnmetGoal
 from reassign.planning.problem.problem import PlacementProblem, online_replicas, partition_name, pose
 from reassign.planning.solve import outside_bands, solve
 from reassign.planning.waves.moves import moves_of
 from reassign.planning.waves.split import makespan, split
-from reassign.text import listed
+from reassign.text import counted, listed
 
 
 def make(
@@ -62,6 +68,35 @@ def make_of(
         ),
     )
     return Plan(target, named, cut.wave, certificate)
+
+
+class Evenness(NamedTuple):
+    """How even a cluster is as it is."""
+
+    balance: tuple[Balance, ...]
+    unmet: tuple[UnmetGoal, ...]
+    """What of racks and balance a goal is short of."""
+
+
+def evenness(cluster: Cluster, goal: PlacementGoal) -> Evenness:
+    """Return how even the cluster is, and where it is not as the goal wants it; raises PlanningError as `make` does."""
+    problem = pose(cluster, goal)
+    held = (cluster.replicas >= 0).sum(axis=1, dtype=np.int32)
+    everywhere = np.ones(len(cluster.brokers), np.bool_)
+    tree = problem.tree
+    even = done(cluster.replicas, held, everywhere, tree.path, tree.level, tree.extra)
+    uneven = np.flatnonzero(problem.movable & ~even).astype(np.int32)
+    return Evenness(
+        balances(problem, problem.loads(cluster.replicas)),
+        (*_beside(cluster, uneven), *outside_bands(problem, cluster.replicas)),
+    )
+
+
+def _beside(cluster: Cluster, partitions: Ints) -> list[UnmetGoal]:
+    if not len(partitions):
+        return []
+    what = f"{counted(len(partitions), 'partition')} not spread over racks as evenly as possible: "
+    return [UnmetGoal(what + _names(cluster, partitions.tolist()), "another plan spreads them", GoalPart.RACKS)]
 
 
 def _without_room(cluster: Cluster, partitions: list[int]) -> list[UnmetGoal]:

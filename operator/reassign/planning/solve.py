@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reassign.api.goal import GoalPart
 from reassign.planning.bounds.exchange import Exchange, cheapest_exchange
 from reassign.planning.kernel.apply_exchange import apply_exchange
 from reassign.planning.kernel.further import Loads, exchange_leaders, exchange_replicas
@@ -22,7 +23,7 @@ from reassign.planning.kernel.state import KernelState, lists
 from reassign.planning.kernel.trim import perturb, shrink, tidy, undo
 from reassign.planning.problem.assignments import OF_LEADERS, loads
 from reassign.planning.problem.model import Bools, Bytes, Ints, UnmetGoal
-from reassign.planning.problem.problem import RESOURCES, PlacementProblem, around_evicted
+from reassign.planning.problem.problem import RESOURCES, PlacementProblem, around_evicted, part_of
 from reassign.planning.problem.shares import LEADERS, OPEN
 from reassign.text import counted, listed
 
@@ -51,7 +52,7 @@ class Solution:
 def solve(problem: PlacementProblem) -> Solution:
     """Return the replicas' brokers, in their order. What stays keeps its slot, and what replaces a replica takes over
     its slot."""
-    unplaced = int((problem.leaving & (problem.evicted == problem.current).all(axis=1)).sum())
+    unplaced = problem.leaving & (problem.evicted == problem.current).all(axis=1)
     problem = around_evicted(problem)
     order = greatest_first(problem.size)
     partitions, width = len(order), max(problem.current.shape[1], int(problem.rf.max(initial=0)))
@@ -76,7 +77,8 @@ def solve(problem: PlacementProblem) -> Solution:
     position = np.empty_like(order)
     position[order] = np.arange(partitions)
     target = np.take(state.row[:, : max(1, widest)], position, axis=0)
-    return Solution(target, (*problem.unmet, *_unplaced(unplaced + int(unrepaired.sum()))))
+    unplaced[order[unrepaired]] = True
+    return Solution(target, (*problem.unmet, *_unplaced(problem, unplaced)))
 
 
 def _state(problem: PlacementProblem, row: Ints, still: Bools, size: Bytes) -> KernelState:
@@ -254,13 +256,15 @@ def _lead(problem: PlacementProblem, state: KernelState) -> None:
     lead(state.row, state.still, np.ascontiguousarray(state.home[:, 0]), leads, band, aim, CHAINS)
 
 
-def _unplaced(partitions: int) -> list[UnmetGoal]:
-    if not partitions:
+def _unplaced(problem: PlacementProblem, unplaced: Bools) -> list[UnmetGoal]:
+    if not unplaced.any():
         return []
+    current = problem.current[unplaced]
     return [
         UnmetGoal(
-            f"no place with room on disk that racks allow for {counted(partitions, 'partition')}",
+            f"no place with room on disk that racks allow for {counted(len(current), 'partition')}",
             "they stay as they are; allow more brokers, free some disk, or lower the share to stay free",
+            part_of((current >= 0) & problem.drained[current]),
         )
     ]
 
@@ -278,6 +282,7 @@ def outside_bands(problem: PlacementProblem, target: Ints) -> list[UnmetGoal]:
                     f"{by} is not within the tolerance on {counted(int(outside.sum()), 'broker')}: "
                     f"{listed(problem.brokers[outside].tolist(), most=10)}",
                     f"from {share.min():.1%} to {share.max():.1%} of a broker's share",
+                    GoalPart.BALANCE,
                 )
             )
     return unmet

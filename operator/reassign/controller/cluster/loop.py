@@ -223,7 +223,8 @@ class ClusterLoop:
         observed = await self.observer.observe(cluster, resources, throttle, in_doubt)
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
-        observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
+        watched = self.plans.watched(self.key)
+        observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain, watched)
         self.outage.observed()
         return observed
 
@@ -254,7 +255,8 @@ class ClusterLoop:
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
-        served = self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set)
+        connection, layout = self.observer.connection, observed.layout
+        served = self.plans.serve_cluster(cluster, resources, seen, connection, self.wake.set, layout)
         plans = await self._attempt(served, lambda _: None)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
             await self.writer.release_object(self.store.cluster(self.key) or obj)

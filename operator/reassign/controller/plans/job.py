@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from reassign.api.common import INT32_MAX, bytes_of
+from reassign.api.goal import GoalPart
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.limits import MAX_UNMET
 from reassign.api.reassignment_plan import (
@@ -24,8 +25,10 @@ from reassign.api.reassignment_plan import (
     WaveState,
 )
 from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.model import Manifest, Planned, PlanResource, manifest_digest
+from reassign.core.plans.goal import not_known, not_reached, unregistered
+from reassign.core.plans.model import GoalSeen, Manifest, Planned, PlanResource, manifest_digest
 from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
 from reassign.inspect.cluster import observe, read_only
@@ -39,7 +42,7 @@ CONNECT_SECONDS = 15.0
 
 class Job(NamedTuple):
     """What a plan is made from: the cluster, the way to it, and patterns of the topics that the plan's namespace may
-    move."""
+    move. Of a plan that is made already its goal is observed."""
 
     plan: PlanResource
     cluster: KafkaCluster
@@ -56,20 +59,24 @@ class Job(NamedTuple):
         """All that decides what a plan may be, the brokers apart: what was made on other terms counts no more."""
         cluster = self.cluster
         min_free = cluster.spec.limits.min_free_disk_percent
-        return self.plan.input_hash, cluster.metadata.uid, self.allowed, min_free, self.rate
+        return self.plan.planned, self.plan.input_hash, cluster.metadata.uid, self.allowed, min_free, self.rate
 
 
 # --- In the other process: the whole cluster, numpy and numba are there and nowhere else ---
 
 
-def work_out(job: Job) -> Planned:
-    """Observe the whole cluster and make a plan; raises PlanningError and ClusterError.
+def work_out(job: Job) -> Planned | GoalSeen:
+    """Observe the whole cluster, and make a plan or compare it with the goal; raises PlanningError and ClusterError.
 
     The cluster is observed here: that is far more than what the loop observes, and it may take a minute.
     """
     from reassign.core.survey import survey
 
-    return plan_of(job, survey(asyncio.run(_observe(job))))
+    snapshot = asyncio.run(_observe(job))
+    layout, cluster = layout_seen(snapshot), survey(snapshot)
+    if job.plan.planned:
+        return goal_seen(job, layout, cluster)
+    return plan_of(job, cluster, not_known(job.plan, layout, job.allowed))
 
 
 async def _observe(job: Job) -> Snapshot:
@@ -78,8 +85,26 @@ async def _observe(job: Job) -> Snapshot:
     return snapshot
 
 
-def plan_of(job: Job, cluster: Cluster) -> Planned:
-    """Make the plan for the cluster as it was seen."""
+def goal_seen(job: Job, layout: Layout, cluster: Cluster) -> GoalSeen:
+    """Return what of the goal is not reached in the cluster as it was seen."""
+    from reassign.planning.plan import evenness
+
+    plan, ids = job.plan, frozenset(cluster.brokers.tolist())
+    unmet = not_reached(plan, layout, job.allowed)
+    try:
+        goal = goal_of(job, cluster.topics)
+        left = replace(goal, drain=goal.drain & ids, brokers=goal.brokers and goal.brokers & ids)
+        found = evenness(cluster, left)
+    except PlanningError as error:  # such as topics that are all gone
+        judged = Unmet(what="whether replicas lie evenly", nearest=f"not known: {error.message}", part=GoalPart.BALANCE)
+        return GoalSeen((*unmet, judged), (), unregistered(plan, layout))
+    uneven = (Unmet(what=part.what, nearest=part.nearest, part=part.part) for part in found.unmet)
+    after = tuple(_shares(balance, balance.after) for balance in found.balance)
+    return GoalSeen((*unmet, *uneven), after, unregistered(plan, layout))
+
+
+def plan_of(job: Job, cluster: Cluster, unknown: tuple[Unmet, ...] = ()) -> Planned:
+    """Make the plan for the cluster as it was seen; `unknown` is not reached either."""
     from reassign.manifests.waves import check_stored, reassignments
     from reassign.planning.plan import make
 
@@ -102,7 +127,7 @@ def plan_of(job: Job, cluster: Cluster) -> Planned:
         template=plan.spec.template.wire(),
     )
     labelled = [_labelled(manifest, plan) for manifest in manifests]
-    return planned(plan, labelled, made.certificate, sizes_of(cluster))
+    return planned(plan, labelled, made.certificate, sizes_of(cluster), unknown)
 
 
 def goal_of(job: Job, topics: Sequence[str]) -> PlacementGoal:
@@ -156,8 +181,10 @@ def planned(
     manifests: Sequence[Manifest],
     certificate: Certificate,
     sizes: Mapping[tuple[str, int], int],
+    unknown: tuple[Unmet, ...] = (),
 ) -> Planned:
     """Return what becomes of a plan as plain values, so that no reader needs arrays."""
+    unmet = (Unmet(what=part.what, nearest=part.nearest, part=part.part) for part in certificate.unmet)
     return Planned(
         input_hash=plan.input_hash,
         manifests=tuple(manifests),
@@ -178,7 +205,7 @@ def planned(
             before=tuple(_shares(balance, balance.before) for balance in certificate.balance),
             after=tuple(_shares(balance, balance.after) for balance in certificate.balance),
         ),
-        unmet=tuple(Unmet(what=part.what, nearest=part.nearest) for part in certificate.unmet[:MAX_UNMET]),
+        unmet=(*unknown, *unmet)[:MAX_UNMET],
     )
 
 

@@ -13,7 +13,7 @@ import structlog
 from reassign.controller.plans.job import Job, work_out
 from reassign.controller.plans.subprocess import run_in_subprocess
 from reassign.core.model.problem import Problem, error_problem
-from reassign.core.plans.model import Planned
+from reassign.core.plans.model import GoalSeen, Planned
 from reassign.errors import PlanningError, Reason
 
 log = structlog.get_logger()
@@ -28,21 +28,21 @@ WAIT_SECONDS = 60.0
 
 class _Outcome(NamedTuple):
     terms: tuple[object, ...]
-    made: Planned | Problem
+    made: Planned | GoalSeen | Problem
     at: float
 
 
 class Planner:
     """One process at a time, for all clusters: a plan needs memory, and the loops need a processor."""
 
-    def __init__(self, work: Callable[[Job], Awaitable[Planned]] | None = None) -> None:
+    def __init__(self, work: Callable[[Job], Awaitable[Planned | GoalSeen]] | None = None) -> None:
         self._work = work or (lambda job: run_in_subprocess(work_out, job, seconds=SECONDS))
         self._outcomes: dict[str, _Outcome] = {}
         self._waiting: dict[str, tuple[float, Callable[[], object]]] = {}
         self._task: asyncio.Task[None] | None = None
         self._under_way: Job | None = None
 
-    def made(self, job: Job) -> Planned | Problem | None:
+    def made(self, job: Job) -> Planned | GoalSeen | Problem | None:
         """Return what planning came to on the terms as they are."""
         outcome = self._outcomes.get(job.plan.uid)
         return outcome.made if outcome and outcome.terms == job.terms else None
@@ -107,10 +107,11 @@ class Planner:
     async def _run(self, job: Job) -> None:
         plan = job.plan
         began = time.monotonic()
-        made: Planned | Problem
+        made: Planned | GoalSeen | Problem
         try:
             made = await self._work(job)
-            log.info("planned", waves=len(made.waves), seconds=round(time.monotonic() - began, 1))
+            what = {"waves": len(made.waves)} if isinstance(made, Planned) else {"unmet": len(made.unmet)}
+            log.info("planned", **what, seconds=round(time.monotonic() - began, 1))
         except PlanningError as error:
             log.warning("not planned", reason=error.reason, error=error.message)
             made = error_problem(error)

@@ -22,18 +22,22 @@ from reassign.controller.plans.planner import Planner
 from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import permission_of
 from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.model.layout import Layout
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, bug_problem, render
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.decide import decide_plan, next_wave
+from reassign.core.plans.goal import is_watched, not_reached, unregistered
 from reassign.core.plans.model import (
     AddFinalizer,
     CreateWave,
     DeleteWave,
+    GoalSeen,
     MakePlan,
     Manifest,
     ObservedCluster,
+    ObserveGoal,
     PlanResource,
     PlanStep,
     RemoveFinalizer,
@@ -71,6 +75,8 @@ class PlanInputs:
     """Makes the loop tick again."""
     permission: Permission | None = None
     """What each namespace may read of the cluster."""
+    layout: Layout | None = None
+    """Where all replicas are, where that was looked at just now."""
 
     def rendered(self, plan: PlanResource, known: T) -> T | Problem:
         """Return what is known, or the problem as the plan's namespace may read it."""
@@ -94,6 +100,10 @@ class Plans:
         found = (next_wave(plan, _read(self._store.waves(plan))) for plan in plans)
         return {wave.uid for wave in found if wave}
 
+    def watched(self, key: ClusterKey) -> list[PlanResource]:
+        """Return the plans whose goals are observed again and again."""
+        return [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource) and is_watched(plan)]
+
     async def serve_cluster(
         self,
         cluster: KafkaCluster,
@@ -101,6 +111,7 @@ class Plans:
         observed: ObservedCluster,
         connection: Connection | None,
         wake: Callable[[], object],
+        layout: Layout | None = None,
     ) -> float | None:
         """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
         permission, throttle = permission_of(cluster), ThrottleRules.of(cluster.spec)
@@ -117,7 +128,7 @@ class Plans:
 
         key = cluster.metadata.namespace, cluster.metadata.name
         judged = frozenset(resource.uid for resource in resources)
-        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission))
+        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, layout))
 
     async def have_wait(self, key: ClusterKey, problem: Problem) -> None:
         """Say on the plans of a cluster why nothing of them may begin."""
@@ -160,36 +171,38 @@ class Plans:
         if isinstance(plan, Unreadable):
             await self._say(plan, plan.problem)
             return None
-        found = self._store.waves(plan)
-        waves = _read(found)
-        unread = [_unread(wave) for wave in found if isinstance(wave, Unreadable)]
+        labelled = self._store.waves(plan)
+        waves = _read(labelled)
+        unread = [_unread(wave) for wave in labelled if isinstance(wave, Unreadable)]
         current = next_wave(plan, waves)
         wave = self._store.resource(current.uid) if isinstance(current, Settled) else current
         seen = inputs.rendered(plan, inputs.seen(plan, wave))
         if isinstance(seen, Snapshot) and wave and not ended(wave) and wave.uid not in inputs.observed:
             return AT_ONCE_SECONDS  # it came while the cluster was being observed
         job = inputs.job(plan)
-        made = inputs.rendered(plan, self.planner.made(job) if job else None)
-        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread)
+        found = inputs.rendered(plan, self.planner.made(job) if job else None)
+        goal, made = (found, None) if isinstance(found, GoalSeen) else (_watched(plan, job, inputs.layout), found)
+        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread, goal)
         for step in decision.steps:
             await self._perform(plan, step, inputs)
         now = self._store.plan(plan.uid)
         if now and (now.generation, now.deleted) == (plan.generation, plan.deleted):
             await self._writer.write_plan(now, decision.status)
-        if plan.planned or plan.deleted:
+        others = [step for step in decision.steps if not isinstance(step, MakePlan | ObserveGoal)]
+        if plan.deleted or (plan.planned and len(others) == len(decision.steps)):
             self.planner.forget(plan.uid)
-        news = decision.status.digest != plan.status.digest or any(not isinstance(s, MakePlan) for s in decision.steps)
+        news = decision.status.digest != plan.status.digest or others
         return AT_ONCE_SECONDS if news else None
 
     async def _perform(self, plan: PlanResource, step: PlanStep, inputs: PlanInputs) -> None:
-        if not isinstance(step, MakePlan):
+        if not isinstance(step, MakePlan | ObserveGoal):
             log.info("plan step", step=type(step).__name__, wave=_name(step))
         match step:
             case AddFinalizer():
                 await self._writer.hold(plan)
             case RemoveFinalizer():
                 await self._writer.remove_finalizer(plan)
-            case MakePlan():
+            case MakePlan() | ObserveGoal():
                 if job := inputs.job(plan):
                     self.planner.ask(job, inputs.wake)
             case CreateWave(manifest):
@@ -232,6 +245,12 @@ class Plans:
             self._store.drop(wave.uid)
         else:
             self._store.put(written)
+
+
+def _watched(plan: PlanResource, job: Job | None, layout: Layout | None) -> GoalSeen | None:
+    if job is None or layout is None or not is_watched(plan):
+        return None
+    return GoalSeen(not_reached(plan, layout, job.allowed), None, unregistered(plan, layout))
 
 
 def _read(waves: Sequence[Resource | Settled | Unreadable]) -> list[Resource | Settled]:

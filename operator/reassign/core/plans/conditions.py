@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reassign.api.common import Condition
+from reassign.api.goal import GoalPart
 from reassign.api.reassignment_plan import PLAN_LABEL, ReassignmentPlanStatus, Unmet, Wave, WaveState
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
@@ -14,9 +15,6 @@ from reassign.core.plans.model import ObservedCluster, PlanResource, Unread, hel
 from reassign.core.report.conditions import ConditionState, unsettled
 from reassign.errors import Reason
 from reassign.text import amount, counted, listed
-
-EXCLUDED = "excluded topics"
-"""Marks the entries of status.unmet for replicas that spec.topics keeps on drained brokers."""
 
 
 def states_of(
@@ -65,15 +63,19 @@ def _as_its_wave(wave: Resource, held: Condition) -> list[ConditionState]:
 
 
 def goal_met(status: ReassignmentPlanStatus) -> list[ConditionState]:
-    """Return GoalMet: whether the goal is reached once the plan is carried out, known from when the plan is made."""
+    """Return GoalMet: whether the goal is reached, by the plan until it is carried out, and from then on as observed.
+
+    The reason is DrainIncomplete whenever a drained broker keeps replicas, or may keep some.
+    """
     if status.digest is None:
         return []
+    said = "as observed" if status.goal_observed_time else "by the plan, once it is carried out"
     if not status.unmet:
-        return [ConditionState("GoalMet", True, "GoalMet", "the plan reaches all that the goal asks for")]
-    excluded = [part for part in status.unmet if EXCLUDED in part.what]
-    reason = "DrainIncomplete" if excluded else "GoalPartlyMet"
-    parts = [*excluded, *(part for part in status.unmet if part not in excluded)]
-    return [ConditionState("GoalMet", False, reason, _unmet(parts).removeprefix("; "))]
+        return [ConditionState("GoalMet", True, "GoalMet", f"all that the goal asks for is reached, {said}")]
+    kept = [part for part in status.unmet if part.part is GoalPart.DRAIN]
+    reason = "DrainIncomplete" if kept else "GoalPartlyMet"
+    parts = [*kept, *(part for part in status.unmet if part not in kept)]
+    return [ConditionState("GoalMet", False, reason, f"{said}{_unmet(parts)}")]
 
 
 def _stale(plan: PlanResource, differs: Sequence[str]) -> str:
@@ -95,8 +97,8 @@ def _unapproved(plan: PlanResource, goes_on: str) -> list[ConditionState]:
             f"spec.approvedDigest is {given}, and the plan is {digest}: read it, and copy status.digest there{goes_on}",
         )
     message = (
-        f"{_said(plan.status)}; read the suspended PartitionReassignments (label {PLAN_LABEL}={plan.name}), then copy "
-        f"status.digest, {digest}, to spec.approvedDigest{goes_on}"
+        f"{_said(plan.status)}{_unmet(plan.status.unmet)}; read the suspended PartitionReassignments (label "
+        f"{PLAN_LABEL}={plan.name}), then copy status.digest, {digest}, to spec.approvedDigest{goes_on}"
     )
     return unsettled(Reason.AWAITING_APPROVAL, message)
 
@@ -108,12 +110,12 @@ def _said(status: ReassignmentPlanStatus) -> str:
     what = f"{waves}: {counted(partitions, 'partition')}"
     if moves:
         what += f", {counted(moves.replicas, 'new replica')}, {amount(moves.bytes)}"
-    return what + _unmet(status.unmet)
+    return what
 
 
 def done(status: ReassignmentPlanStatus, approved: bool) -> list[ConditionState]:
     """Return the conditions of a plan that was carried out."""
-    message = f"all done in {_said(status)}" if status.waves else f"nothing has to move{_unmet(status.unmet)}"
+    message = f"all done in {_said(status)}" if status.waves else "nothing has to move"
     if status.waves and not approved:
         message += "; it was not approved: a user started its waves by hand"
     return [ConditionState(kind, True, "Completed", message) for kind in ("Ready", "Succeeded")]

@@ -12,9 +12,10 @@ from datetime import datetime
 from functools import partial
 
 from reassign.api.common import ConditionStatus
-from reassign.api.limits import MAX_WAVES
+from reassign.api.goal import GoalPart
+from reassign.api.limits import MAX_UNMET, MAX_WAVES
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
-from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus, Wave, WaveState
+from reassign.api.reassignment_plan import Approval, BalanceStatus, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
@@ -24,8 +25,10 @@ from reassign.core.plans.model import (
     AddFinalizer,
     CreateWave,
     DeleteWave,
+    GoalSeen,
     MakePlan,
     ObservedCluster,
+    ObserveGoal,
     PlanDecision,
     Planned,
     PlanResource,
@@ -46,6 +49,9 @@ from reassign.errors import Reason
 WRITES = 50
 """Waves that are made, or deleted, in one reconciliation of a plan: the moves of its cluster wait meanwhile."""
 
+OBSERVED_ONCE = (GoalPart.RACKS, GoalPart.BALANCE)
+"""Observed after the last wave, and not again: they drift with traffic."""
+
 planning = partial(unsettled, Reason.PLANNING)
 
 
@@ -56,16 +62,17 @@ def decide_plan(
     made: Planned | Problem | None,
     now: datetime,
     unread: Sequence[Unread] = (),
+    goal: GoalSeen | None = None,
 ) -> PlanDecision:
     """Decide what to do about a plan, given the PartitionReassignments that are labelled as its waves.
 
     `made` is what planning came to for the spec and the KafkaCluster as they are, if it has been tried; `unread` are
-    waves that cannot be read.
+    waves that cannot be read; `goal` is what was observed of the goal since all waves are done.
     """
     if plan.deleted:
         return _take_down(plan, waves, unread, now)
     if plan.planned:
-        return _carry_out(plan, waves, unread, seen, now)
+        return _carry_out(plan, waves, unread, seen, now, goal)
     return _plan_anew(plan, waves, unread, seen, made, now)
 
 
@@ -142,7 +149,7 @@ def _plan_anew(
         }
     )
     # no wave starts before status says of what
-    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now), steps=[])
+    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now, None), steps=[])
 
 
 def _too_many(made: Planned) -> Problem:
@@ -199,11 +206,12 @@ def _carry_out(
     unread: Sequence[Unread],
     seen: ObservedCluster,
     now: datetime,
+    goal: GoalSeen | None,
 ) -> PlanDecision:
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
     progress = _wave_progress(plan, waves, unread)
     if progress.done:
-        return _carried_out(plan, progress.status, now)
+        return _carried_out(plan, progress.status, seen, now, goal)
     if not plan.has_finalizer:
         states = unsettled("WaveDue", "a wave is not done any more")
         return PlanDecision([AddFinalizer()], _status(plan, progress.status, states, now))
@@ -213,7 +221,7 @@ def _carry_out(
     if progress.due and not (stop or progress.running) and isinstance(seen, Snapshot):
         steps.append(StartWave(progress.due))
     ahead = [w for w in progress.running if w not in to_suspend and not (w is progress.current and plan.approved)]
-    status = progress.status.model_copy(update={"stale_digest": stop.stale_digest})
+    status = progress.status.model_copy(update={"stale_digest": stop.stale_digest, "goal_observed_time": None})
     states = states_of(replace(plan, status=status), progress.current, seen, stop.spoilt, stop.differences, ahead)
     return PlanDecision(steps, _status(plan, status, states, now))
 
@@ -250,14 +258,36 @@ def _started_by_others(plan: PlanResource, progress: WaveProgress, stop: WaveSto
     return [w for w in progress.running if plan.spec.suspend or not (begun(w) or w is may_run)]
 
 
-def _carried_out(plan: PlanResource, status: ReassignmentPlanStatus, now: datetime) -> PlanDecision:
-    """Say that all is done; once status says so, the finalizer goes."""
+def _carried_out(
+    plan: PlanResource, status: ReassignmentPlanStatus, seen: ObservedCluster, now: datetime, goal: GoalSeen | None
+) -> PlanDecision:
+    """Say that all is done, and what came of the goal; once status says so, the finalizer goes."""
     true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
     was_done = any(condition.type == "Succeeded" for condition in true)
     steps: list[PlanStep] = [RemoveFinalizer()] if was_done and plan.has_finalizer else []
+    status = _as_seen(status, goal, now) if goal else status
+    if was_done and status.goal_observed_time is None and isinstance(seen, Snapshot):
+        steps.append(ObserveGoal())
     as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
     states = as_before if was_done else done(status, plan.approved)
     return PlanDecision(steps, _status(plan, status, states, now))
+
+
+def _as_seen(status: ReassignmentPlanStatus, goal: GoalSeen, now: datetime) -> ReassignmentPlanStatus:
+    """Return the status with what was observed; its time is that of the first observation which was the same."""
+    unmet, balance = goal.unmet, status.balance
+    if goal.after is not None:
+        balance = BalanceStatus(before=balance.before if balance else (), after=goal.after)
+    elif status.goal_observed_time is None:
+        return status
+    else:
+        unmet = (*unmet, *(part for part in status.unmet if part.part in OBSERVED_ONCE))
+    found = status.model_copy(
+        update={"unmet": unmet[:MAX_UNMET], "balance": balance, "unregistered_brokers": goal.unregistered}
+    )
+    if found == status and status.goal_observed_time is not None:
+        return status
+    return found.model_copy(update={"goal_observed_time": now})
 
 
 def next_wave(plan: PlanResource, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:

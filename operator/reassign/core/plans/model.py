@@ -23,6 +23,7 @@ from reassign.api.reassignment_plan import (
     PlanMoves,
     ReassignmentPlanSpec,
     ReassignmentPlanStatus,
+    Shares,
     Unmet,
     Wave,
     WaveState,
@@ -116,6 +117,17 @@ def plan_digest(waves: Sequence[Wave]) -> str:
     return hashed([[wave.name, wave.digest] for wave in waves])
 
 
+@dataclass(frozen=True)
+class GoalSeen:
+    """How much of the goal is not reached, as it was observed after the last wave."""
+
+    unmet: tuple[Unmet, ...]
+    after: tuple[Shares, ...] | None = None
+    """How even the loads are; None where only the drain and the replication factor were looked at."""
+    unregistered: tuple[int, ...] = ()
+    """ReassignmentPlanStatus.unregistered_brokers."""
+
+
 def manifest_digest(manifest: Manifest) -> str:
     """Return the digest of the PartitionReassignment that a manifest makes."""
     return spec_digest(PartitionReassignmentSpec.model_validate(manifest["spec"]))
@@ -205,6 +217,11 @@ class MakePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ObserveGoal:
+    """Look at the whole cluster, and compare it with the goal."""
+
+
+@dataclass(frozen=True, slots=True)
 class CreateWave:
     """Make a wave; a wave that exists with the same spec will do."""
 
@@ -232,7 +249,7 @@ class DeleteWave:
     wave: Resource | Unread
 
 
-PlanStep = AddFinalizer | RemoveFinalizer | MakePlan | CreateWave | StartWave | SuspendWave | DeleteWave
+PlanStep = AddFinalizer | RemoveFinalizer | MakePlan | ObserveGoal | CreateWave | StartWave | SuspendWave | DeleteWave
 
 
 @dataclass(frozen=True, slots=True)

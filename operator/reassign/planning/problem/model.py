@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By
+from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By, GoalPart
 
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.int64]
@@ -85,6 +85,7 @@ class UnmetGoal(NamedTuple):
 
     what: str
     nearest: str
+    part: GoalPart | None = None
 
 
 @dataclass(frozen=True, slots=True)

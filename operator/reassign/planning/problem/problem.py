@@ -11,7 +11,7 @@ from math import ceil
 
 import numpy as np
 
-from reassign.api.goal import COUNTED
+from reassign.api.goal import COUNTED, GoalPart
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import capacities, volumes
@@ -55,6 +55,7 @@ class PlacementProblem:
     evicted: Ints  # (P, R) `current`, with those that are leaving where they go
     alive: Bools  # (B,)
     allowed: Bools  # (B,) may hold movable replicas in the end
+    drained: Bools  # (B,) hold nothing in the end
     weight: Bytes  # (B,) relative capacity, for all resources
     room: Bytes  # (B,) bytes that may lie on it in the end; nothing is added beyond, what is there may stay
     groups: Ints  # (L, B) the rack of each broker, level by level from the top
@@ -119,6 +120,7 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
         evicted=rows,
         alive=cluster.alive,
         allowed=allowed,
+        drained=drained,
         weight=weight,
         room=room,
         groups=groups,
@@ -128,7 +130,9 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
         target=targets.target,
         low=targets.low,
         high=targets.high,
-        unmet=_left(cluster, goal, selection, living, held & ~allowed[cluster.replicas]),
+        unmet=_left(
+            cluster, goal, selection, living, held & ~allowed[cluster.replicas], held & drained[cluster.replicas]
+        ),
     )
 
 
@@ -237,23 +241,26 @@ def _room(cluster: Cluster, goal: PlacementGoal, lying: Bytes) -> Bytes:
 
 
 def _left(
-    cluster: Cluster, goal: PlacementGoal, selection: Selection, living: Bools, elsewhere: Bools
+    cluster: Cluster, goal: PlacementGoal, selection: Selection, living: Bools, elsewhere: Bools, leaving: Bools
 ) -> tuple[UnmetGoal, ...]:
-    """Return what the goal would have moved and no plan does."""
+    """Return what the goal would have moved and no plan does; each (P, R): replicas `elsewhere` than where they may
+    be in the end, and those `leaving` drained brokers."""
     unmet, selected = [], selection.planned | selection.leaving
     for row in np.flatnonzero(selected & ~living & ~cluster.in_flight).tolist():
         unmet.append(
             UnmetGoal(
                 f"{partition_name(cluster, row)} has no replica on a live broker or directory",
                 "it stays where it is; bring one of its brokers back, then plan again",
+                part_of(leaving[row]),
             )
         )
-    waiting = int((selected & cluster.in_flight & elsewhere.any(axis=1)).sum())
-    if waiting:
+    waiting = selected & cluster.in_flight & elsewhere.any(axis=1)
+    if waiting.any():
         unmet.append(
             UnmetGoal(
-                f"{counted(waiting, 'partition')} in flight to brokers that the goal does not allow",
+                f"{counted(int(waiting.sum()), 'partition')} in flight to brokers that the goal does not allow",
                 "they stay as they are; plan again when their reassignments are done",
+                part_of(leaving[waiting]),
             )
         )
     guessed = int((selected & (cluster.sizes < 0)).sum())
@@ -274,9 +281,15 @@ def _left(
                 f"{listed(cluster.brokers[np.unique(cluster.replicas[staying])].tolist())} "
                 f"(topics: {listed(topics)})",
                 "they stay; to move them too, exclude no topic",
+                GoalPart.DRAIN,
             )
         )
     return tuple(unmet)
+
+
+def part_of(leaving: Bools) -> GoalPart | None:
+    """Return the part of the goal that is not reached where any of these replicas was to leave a drained broker."""
+    return GoalPart.DRAIN if leaving.any() else None
 
 
 def partition_name(cluster: Cluster, row: int) -> str:

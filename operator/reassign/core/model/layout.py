@@ -1,0 +1,58 @@
+"""Where the replicas of all topics are: little enough to look at the whole cluster now and then."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reassign.core.model.snapshot import Broker, LogDirs, Reassignment, Snapshot, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One Metadata request of all topics that the Kafka user may describe, and the logs of some brokers."""
+
+    brokers: Mapping[int, Broker]
+    """The registered ones."""
+    replicas: Mapping[int, Mapping[str, int]]
+    """The number of replicas of each broker by topic; those that are being added or removed are among them."""
+    factors: Mapping[str, Mapping[int, int]]
+    """By topic, how many partitions have how many replicas; of a partition in flight the target's."""
+    log_dirs: LogDirs = field(default_factory=dict)
+    """Of the brokers that were asked and answered. They show logs of topics that may not be described, too."""
+    unread: frozenset[str] = frozenset()
+    """Topics that are there, and could not be read, or not their configurations."""
+    lists_fenced: bool = False
+    """Whether fenced brokers are among `brokers` (Kafka 4.0), so that one that is missing is not registered."""
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The brokers that are registered, or have replicas."""
+        return frozenset(self.brokers) | frozenset(self.replicas)
+
+
+def layout_of(
+    brokers: Mapping[int, Broker],
+    partitions: Iterable[tuple[TopicPartition, Sequence[int]]],
+    reassignments: Mapping[TopicPartition, Reassignment],
+) -> Layout:
+    """Return the layout of these partitions with their replicas; nothing is known of logs."""
+    replicas: dict[int, Counter[str]] = defaultdict(Counter)
+    factors: dict[str, Counter[int]] = defaultdict(Counter)
+    for tp, row in partitions:
+        for broker in row:
+            replicas[broker][tp.topic] += 1
+        factors[tp.topic][len(reassignments[tp].final if tp in reassignments else row)] += 1
+    return Layout(brokers, replicas, factors)
+
+
+def layout_seen(snapshot: Snapshot) -> Layout:
+    """Return the layout of a snapshot of everything."""
+    partitions = (
+        (TopicPartition(name, number), partition.replicas)
+        for name, topic in snapshot.topics.items()
+        for number, partition in topic.partitions.items()
+    )
+    found = layout_of(snapshot.brokers, partitions, snapshot.reassignments)
+    return replace(found, log_dirs=snapshot.log_dirs, unread=frozenset(snapshot.unread_topics))
