@@ -17,14 +17,15 @@ def test_at_most_two_hundred_partitions_in_one() -> None:
 def test_a_change_of_kind_or_guard_begins_another_and_the_order_stays() -> None:
     steps: list[Step] = [
         Cancel(tp(0), (1, 2)),
-        Alter(tp(1), (1, 2)),
-        Alter(tp(2), (1,), allow_replication_factor_change=True),
-        Elect(tp(3)),
+        Cancel(tp(1), (1, 2)),
+        Alter(tp(2), (1, 2)),
+        Alter(tp(3), (1,), allow_replication_factor_change=True),
         Elect(tp(4)),
-        Alter(tp(5), (1, 2)),
+        Elect(tp(5)),
+        Alter(tp(6), (1, 2)),
     ]
     found = list(batches(steps))
-    assert found == [steps[0:2], steps[2:3], steps[3:5], steps[5:6]]
+    assert found == [steps[0:2], steps[2:3], steps[3:4], steps[4:6], steps[6:7]]
 
 
 def test_a_partition_comes_once_in_a_request() -> None:

@@ -64,7 +64,7 @@ def test_every_code_of_the_client_has_one_meaning() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CODES if name != "NO_ERROR"])
-def test_a_code_passes_or_needs_a_user_and_only_what_passes_may_have_been_carried_out(name: str) -> None:
+def test_only_a_code_that_passes_leaves_in_doubt_what_was_done(name: str) -> None:
     meaning, error = MEANINGS[CODES[name]], kafka_python.for_code(CODES[name])("what happened")
     assert meaning.reason in NEEDS_USER | PASSES | {Reason.ELECTION_FAILED}
     assert not meaning.ambiguous or meaning.reason in PASSES

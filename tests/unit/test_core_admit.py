@@ -69,7 +69,7 @@ def test_slots_at_a_source_are_not_reserved_while_its_moves_stall(why: str) -> N
 
 
 @pytest.mark.parametrize(("of_others", "many_start"), [(3, True), (2, False)])
-def test_slots_at_a_source_are_reserved_only_where_our_own_moves_free_them(of_others: int, many_start: bool) -> None:
+def test_slots_at_a_source_are_reserved_only_where_our_moves_free_them(of_others: int, many_start: bool) -> None:
     theirs, many, large = partitions(of_others, "theirs"), partitions(2, "many"), TopicPartition("large", 0)
     ours = partitions(5 - of_others, "ours")
     kafka = SimKafka(dict.fromkeys([*theirs, *ours, *many, large], (0, 1, 2)))

@@ -73,7 +73,7 @@ def test_what_waits_for_a_broker_keeps_its_partition_until_it_was_moved() -> Non
     assert driver.kafka.replicas[P0] == (4, 1, 2), "the younger one came after it"
 
 
-def test_an_older_resource_that_can_start_again_waits_for_the_younger_ones_move() -> None:
+def test_an_older_resource_that_can_start_again_waits_for_the_younger() -> None:
     driver = driven(asking("older", "unknown broker", [P0]), asking("younger", "well", [P0], age=1))
     driver.ticks(2)
     driver.kafka.brokers[99] = Broker(99)

@@ -212,7 +212,7 @@ def test_the_broker_chooses_where_each_directory_has_room() -> None:
     assert (states(driver), named(driver)) == ({P0: "InFlight"}, [])
 
 
-def test_the_directory_with_most_room_is_named_where_another_would_not_take_the_replica() -> None:
+def test_the_roomiest_directory_is_named_where_another_has_no_room() -> None:
     driver = jbod(50, 400, 900, 700)
     driver.ticks(2)
     assert driver.kafka.writes == [AlterLogDirs(P0, ((2, "/2"),)), Alter(P0, (2, 0))]
@@ -293,7 +293,7 @@ def test_no_replica_is_added_where_the_broker_did_not_take_its_directory(refusal
     min_free=st.integers(0, 50),
     first=st.integers(0, 3),
 )
-def test_no_volume_falls_below_its_free_share_wherever_a_broker_puts_replicas(
+def test_no_volume_falls_below_its_free_share_whatever_a_broker_chooses(
     usable: list[int], sizes: list[int], min_free: int, first: int
 ) -> None:
     driver = jbod(*usable, sizes=tuple(sizes), min_free=min_free)

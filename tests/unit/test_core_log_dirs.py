@@ -475,7 +475,7 @@ def test_no_directory_is_named_for_a_topic_with_too_long_a_name(
         assert "at most 214 are possible; write any in logDirs" in (detail(driver, tp).message or "")
 
 
-def test_a_replica_with_a_long_name_may_stay_in_the_directory_that_is_named() -> None:
+def test_a_replica_with_a_long_name_may_stay_where_it_is_named() -> None:
     tp = long_named(249)
     driver = of_a_long_name(tp, (1, 0), ("/a", "/a"))
     driver.finish()
@@ -483,7 +483,7 @@ def test_a_replica_with_a_long_name_may_stay_in_the_directory_that_is_named() ->
     assert not told(driver)
 
 
-def test_a_long_name_directed_in_flight_is_stalled_at_once_and_fixed_by_an_edit() -> None:
+def test_a_long_name_directed_in_flight_is_stalled_until_an_edit() -> None:
     tp = long_named(214)
     driver = of_a_long_name(tp, (2, 1), ("any", "any"))
     driver.ticks(3)

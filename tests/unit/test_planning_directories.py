@@ -93,7 +93,7 @@ def test_what_fits_into_no_volume_is_reported_and_left_to_the_broker() -> None:
     assert named(found, [[1], [1]], 15, 9, min_free=0) == ([[1], [2]], [])
 
 
-def test_for_a_topic_with_too_long_a_name_the_broker_chooses_where_each_volume_has_room() -> None:
+def test_for_too_long_a_name_the_broker_chooses_among_volumes_with_room() -> None:
     found = directories((0, 9, 9), (1, 100, 60), (1, 200, 160))
     assert named(found, [[1]], 50, topic="t" * 213) == ([[2]], [])
     assert named(found, [[1]], 50, topic="t" * 214) == ([[UNKNOWN]], [])
@@ -101,6 +101,6 @@ def test_for_a_topic_with_too_long_a_name_the_broker_chooses_where_each_volume_h
     assert named(found, [[1], [1]], 30, 30, topic="t" * 214) == ([[UNKNOWN], [UNKNOWN]], [1]), "it may be the same one"
 
 
-def test_a_volume_with_room_is_named_though_another_has_a_greater_free_share() -> None:
+def test_a_volume_with_room_comes_before_one_with_a_greater_free_share() -> None:
     found = directories((0, 9, 9), (1, 100, 60), (1, 2000, 400))
     assert named(found, [[1]], 60) == ([[2]], [])
