@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,15 +11,15 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.throttle_configs import FOLLOWER_RATE
 from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.server import Health
-from reassign.core.duplicates import HANDOVER, younger_throttles
+from reassign.core.duplicates import HANDOVER_SECONDS, younger_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
 from reassign.core.model.snapshot import Broker, TopicPartition
-from reassign.errors import ConflictError
+from reassign.errors import Reason
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.throttling import grow_up, show_changes, throttle_its_move
-from tests.unit.world import LATER, OURS, World, api_object, connect, forget, served, throttle_record
+from tests.unit.world import LATER, OURS, World, api_object, connect, forget, serve_beside, throttle_record
 
 
 class Two(World):
@@ -29,12 +28,13 @@ class Two(World):
     def __init__(self, namespace: str = "kafka") -> None:
         """The older one is in this namespace."""
         super().__init__()
+        self.now = 0.0
+        self.store.clock = lambda: self.now
         self.client = Client(copy(NOTHING_SET))
         throttle_its_move(self, self.client)
         self.tick(2)  # the first asks for configurations
         older = api_object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
         older["metadata"] |= {"creationTimestamp": "2025-01-01T00:00:00Z", "namespace": namespace}
-        older["status"] = {}
         self.put(older)
         entry = {"topic": LATER.topic, "partition": LATER.partition, "replicas": [4, 2, 3]}
         spec = {"clusterRef": {"name": "older"}, "partitions": [entry], "throttle": {"interBroker": "512Ki"}}
@@ -47,6 +47,11 @@ class Two(World):
         )
         connect(self.older, self.brokers, KafkaCluster.parse(older))
         grow_up(self.older)
+
+    def restart(self) -> None:
+        super().restart()
+        self.store.clock, self.store._began = lambda: self.now, self.now
+        grow_up(self.loop)
 
     def both(self, times: int) -> None:
         """They look in turns, some seconds apart."""
@@ -115,7 +120,7 @@ def third(two: Two) -> Store:
 
 
 def see_older(two: Two) -> None:
-    two.change("older", lambda obj: obj.update(status=served()))
+    serve_beside(two, "older")
 
 
 def test_the_younger_sets_nothing_when_it_sees_the_older_while_reading(two: Two, third: Store) -> None:
@@ -135,24 +140,6 @@ def test_the_younger_sets_nothing_when_it_sees_the_older_while_reading(two: Two,
     assert LATER not in two.kafka.reassignments
 
 
-def test_the_younger_sets_nothing_when_it_sees_the_older_while_writing(
-    two: Two, third: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    two.tick()
-    write_cluster = two.main.writer.write_cluster
-
-    async def meanwhile(*arguments: Any) -> None:
-        see_older(two)
-        await write_cluster(*arguments)
-
-    monkeypatch.setattr(two.main.writer, "write_cluster", meanwhile)
-    with pytest.raises(ConflictError):
-        two.tick()
-    two.tick(2)
-    assert two.client.store == third
-    assert LATER not in two.kafka.reassignments
-
-
 def test_the_older_one_holds_back_only_what_is_throttled(two: Two) -> None:
     two.change("second", lambda obj: obj["spec"].pop("throttle"))
     two.both(6)
@@ -164,31 +151,49 @@ def test_a_broker_that_is_gone_for_good_does_not_hold_the_older_one(two: Two) ->
     for number in (1, 2, 3, 4):
         two.kafka.brokers.pop(number)
     two.store.put(two.kube.write("uid-uid-main-0", lambda obj: obj["spec"]["throttle"].pop("topics")))
-    found = two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters(), two.store.throttle
+    found = two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.store.throttle
     assert younger_throttles(*found) is None
     two.kafka.brokers[4] = Broker(4)
-    found = two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters(), two.store.throttle
+    found = two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.store.throttle
     assert younger_throttles(*found)
 
 
 @pytest.mark.parametrize(
-    ("reason", "since", "served_now"),
-    [
-        ("Connected", "2025-01-01T00:00:00Z", "second"),
-        ("ClusterUnreachable", "2026-01-01T00:00:00Z", "main"),
-        ("ClusterDeleted", "2026-01-01T00:00:00Z", "main"),
-    ],
+    ("reason", "served_now"),
+    [(None, "older"), (Reason.CLUSTER_UNREACHABLE, "main"), (Reason.CLUSTER_DELETED, "main")],
 )
-def test_an_older_cluster_that_is_not_ready_stops_no_moves(two: Two, reason: str, since: str, served_now: str) -> None:
-    two.change("older", lambda obj: obj.update(status=served(since, reason)))
+def test_an_older_cluster_that_is_not_ready_stops_no_moves(two: Two, reason: Reason | None, served_now: str) -> None:
+    serve_beside(two, "older", reason)
+    two.now += HANDOVER_SECONDS
     two.add("third", LATER, (5, 2, 3))
     two.tick(4)
     assert (LATER in two.kafka.reassignments) is (served_now == "main")
 
 
+@pytest.mark.parametrize("forged", ["clusterId", "conditions"])
+def test_a_status_that_others_write_makes_no_older_cluster_serve(two: Two, forged: str) -> None:
+    ready = {"type": "Ready", "status": "True", "reason": "Connected", "message": ""}
+    status = {"clusterId": "sim", "conditions": [{**ready, "lastTransitionTime": "2025-01-01T00:00:00Z"}]}
+    two.change_status("older", lambda old: old.update({forged: status[forged]}))
+    two.add("third", LATER, (5, 2, 3))
+    two.tick(4)
+    assert LATER in two.kafka.reassignments
+
+
+def test_a_new_process_lets_the_older_cluster_connect_first(two: Two) -> None:
+    serve_beside(two, "older")
+    two.restart()
+    two.add("third", LATER, (5, 2, 3))
+    two.tick(4)
+    assert LATER not in two.kafka.reassignments
+    two.now += HANDOVER_SECONDS
+    two.tick(4)
+    assert LATER in two.kafka.reassignments
+
+
 def test_no_throttle_is_set_while_an_older_cluster_restores_its_own(two: Two) -> None:
-    two.change("older", lambda obj: obj.update(status=served(reason="ClusterDeleted")))
     two.put(throttle_record("older"))
+    serve_beside(two, "older", Reason.CLUSTER_DELETED)
     two.add("third", LATER, (5, 2, 3))
     two.change("third", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
     two.tick(4)
@@ -221,8 +226,6 @@ class Closed(Two):
 
     def __init__(self) -> None:
         super().__init__("closed")
-        self.now = datetime(2026, 1, 2, tzinfo=UTC)
-        self.kube.clock = lambda: self.now
         self.change("second", lambda obj: obj["spec"].pop("throttle"))
         see_older(self)
         self.change_status("older", lambda status: status.update(observedGeneration=1))
@@ -232,7 +235,6 @@ class Closed(Two):
     def turn(self, *, readable: bool) -> None:
         self.store.unreadable_namespaces = set() if readable else {"closed"}
         self.kube.unwritable = set() if readable else {"uid-older", "uid-second"}
-        self.store.turned["closed"] = self.now
 
     def ticks(self, loop: ClusterLoop, times: int = 2) -> None:
         self.loop = loop
@@ -253,18 +255,20 @@ def closed() -> Closed:
 def test_an_older_cluster_in_an_unreadable_namespace_blocks_nothing(closed: Closed) -> None:
     closed.both(2)
     assert not closed.begun, "what the older one has sent may land"
-    closed.now += HANDOVER
+    closed.ticks(closed.older)
+    closed.now += HANDOVER_SECONDS
     closed.both(3)
     assert closed.begun == {5}
 
 
 def test_an_older_cluster_that_is_readable_again_waits_for_the_younger(closed: Closed) -> None:
-    closed.now += HANDOVER
+    closed.ticks(closed.older)
+    closed.now += HANDOVER_SECONDS
     closed.ticks(closed.main)
     assert closed.begun == {5}
     closed.kafka.copy(LATER)
     closed.store.drop("uid-third")
-    closed.now += HANDOVER
+    closed.now += HANDOVER_SECONDS
     closed.turn(readable=True)
     closed.change("second", lambda obj: obj["spec"]["partitions"][0].update(replicas=[4, 2, 3]))
     closed.ticks(closed.older, 3)
@@ -278,6 +282,7 @@ def test_an_older_cluster_that_is_readable_again_waits_for_the_younger(closed: C
 def test_a_cluster_that_is_not_seen_cancels_no_moves_of_another(closed: Closed) -> None:
     closed.change("older", lambda obj: obj["spec"].update(execution="CancelAll"))
     connect(closed.older, closed.brokers, closed.cluster("older"))  # type: ignore[arg-type]
-    closed.now += HANDOVER
+    closed.ticks(closed.older)
+    closed.now += HANDOVER_SECONDS
     closed.both(3)
     assert closed.begun == {5}

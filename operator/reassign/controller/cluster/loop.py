@@ -34,12 +34,10 @@ from reassign.core.admission.pacing import take_sample
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
-    cluster_status,
     hold_now,
     orphaned_throttles,
     rules_of,
 )
-from reassign.core.duplicates import duplicate_of
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.problem import Problem, bug_problem, error_problem
@@ -168,7 +166,9 @@ class ClusterLoop:
         try:
             cluster = self.store.parse_cluster(obj)
         except ReassignError as error:
-            released = await self.unserved.cannot_read(obj, Problem(error.reason, error.message))
+            problem = Problem(error.reason, error.message)
+            self.store.note_served(obj["metadata"]["uid"], problem)
+            released = await self.unserved.cannot_read(obj, problem)
             return None if released else UNREACHABLE_SECONDS
         prepared = await self._prepare(obj, cluster, unwritten)
         if prepared is None:
@@ -177,7 +177,7 @@ class ClusterLoop:
             observed = await self._observe(prepared)
         except Exception as error:
             return await self._stand_still(prepared, self.unserved.problem_of(error))
-        if cluster.status.cluster_id is None and await self._pin(prepared, observed):
+        if self.store.cluster_id(cluster.metadata.uid) is None and await self._pin(prepared, observed):
             return AT_ONCE_SECONDS
         return await self._serve(prepared, observed)
 
@@ -208,7 +208,8 @@ class ClusterLoop:
         cluster, resources, throttle = prepared.cluster, prepared.resources, prepared.throttle
         self.outage.begin()
         in_doubt = doubts(resources, throttle, self.memory)
-        observed = await self.observer.observe(cluster, resources, throttle, in_doubt)
+        pinned = self.store.cluster_id(cluster.metadata.uid)
+        observed = await self.observer.observe(cluster, pinned, resources, throttle, in_doubt)
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
         observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
@@ -216,13 +217,12 @@ class ClusterLoop:
         return observed
 
     async def _pin(self, prepared: Prepared, observed: Observation) -> bool:
-        """Write the id of the Kafka cluster before anything else; return whether every write so far succeeded.
+        """Record the id of the Kafka cluster before anything else; return whether every write so far succeeded.
 
         Of two KafkaClusters that are made at once, each then sees the other.
         """
-        resources, now = prepared.resources, self.writer.now()
-        first = cluster_status(prepared.cluster, observed.snapshot, resources, ClusterHold(), now)
-        await self._write(self.writer.write_cluster(self.key, first), prepared.unwritten)
+        pin = self.writer.records.pin(prepared.cluster, observed.snapshot.cluster_id)
+        await self._write(pin, prepared.unwritten)
         return not prepared.unwritten
 
     async def _serve(self, prepared: Prepared, observed: Observation) -> float | None:
@@ -231,9 +231,6 @@ class ClusterLoop:
         hold = self._hold(cluster, observed, resources, awaited)
         if self.key[0] not in self.store.unreadable_namespaces:
             await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
-        others = self.store.readable_clusters()
-        if duplicate_of(cluster, observed.snapshot.cluster_id, others, self.writer.now()) != hold.older:
-            raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
         sleep = await self._act(obj, resources, observed, rules_of(cluster, hold, throttle))
@@ -327,8 +324,9 @@ class ClusterLoop:
         pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, self.writer.now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
         store, claim = self.store, observed.claim
-        clusters, unreadable = store.readable_clusters(), store.unreadable_namespaces
-        hold = hold_now(cluster, snapshot, clusters, awaited, store.throttle, self.writer.now(), claim, unreadable)
+        peers, unreadable = store.peers(), store.unreadable_namespaces
+        hold = hold_now(cluster, snapshot, peers, awaited, store.throttle, store.clock(), claim, unreadable)
+        store.note_served(cluster.metadata.uid, hold.hold)  # a peer decides by that from now on
         return replace(
             hold,
             pause=brake_of(cluster.spec.execution) or hold.pause or observed.pause,
@@ -342,5 +340,6 @@ class ClusterLoop:
         if not self.outage.failed(problem):
             return MOVING_SECONDS
         cluster, resources = prepared.cluster, prepared.resources
+        self.store.note_served(cluster.metadata.uid, problem)
         await self.unserved.stand_still(cluster, problem, resources, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS

@@ -38,11 +38,12 @@ CONNECT_SECONDS = 15.0
 
 
 class Job(NamedTuple):
-    """What a plan is made from: the cluster, the way to it, and patterns of the topics that the plan's namespace may
-    move."""
+    """What a plan is made from: the cluster with its recorded id, the way to it, and patterns of the topics that the
+    plan's namespace may move."""
 
     plan: PlanResource
     cluster: KafkaCluster
+    cluster_id: str | None
     connection: Connection
     allowed: tuple[str, ...]
 
@@ -74,7 +75,7 @@ def work_out(job: Job) -> Planned:
 
 async def _observe(job: Job) -> Snapshot:
     async with read_only(job.connection, CONNECT_SECONDS) as client:
-        snapshot, _ = await observe(client, job.cluster)
+        snapshot, _ = await observe(client, job.cluster_id)
     return snapshot
 
 

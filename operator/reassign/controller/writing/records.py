@@ -23,7 +23,7 @@ from reassign.controller.objects.store import Store, refresh
 from reassign.core.cluster import where_throttled
 from reassign.core.model.record import Record, spread, write_record
 from reassign.core.model.resource import Resource
-from reassign.errors import ApiServerError, ConflictError, ReassignError
+from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
 log = structlog.get_logger()
@@ -80,18 +80,29 @@ class Records:
         )
         await self._write(owner, part, written, held)
 
+    async def pin(self, cluster: KafkaCluster, cluster_id: str) -> None:
+        """Write the id of the Kafka cluster that a KafkaCluster stands for from now on."""
+        await self._write_cluster(cluster, cluster_id, self._store.throttle(cluster.metadata.uid))
+
     async def write_throttle(self, cluster: KafkaCluster, throttle: RecordedThrottles | None) -> None:
         """Write the throttles that are set, and the values to restore."""
+        uid = cluster.metadata.uid
+        await self._write_cluster(cluster, self._store.cluster_id(uid), throttle)
+        if throttle is None:
+            await self.release(uid)
+
+    async def _write_cluster(
+        self, cluster: KafkaCluster, cluster_id: str | None, throttle: RecordedThrottles | None
+    ) -> None:
         meta = cluster.metadata
         part = next(iter(self._store.parts(meta.uid)), None)
-        if throttle is None and part is None:
-            return
         ref = RecordedClusterRef(namespace=meta.namespace, name=meta.name)
         owner = Owner(Kind.KAFKA_CLUSTER, meta.namespace, meta.name, meta.uid)
-        spec = ReassignmentRecordSpec(cluster_ref=ref, part=0, throttle=throttle)
-        await self._write(owner, part, spec, throttle is not None)
-        if throttle is None:
-            await self.release(meta.uid)
+        spec = ReassignmentRecordSpec(cluster_ref=ref, part=0, cluster_id=cluster_id, throttle=throttle)
+        if part is None and self._store.has_record(meta.uid):
+            raise ReassignError(Reason.CANNOT_BE_READ, "its record cannot be read: run the version that wrote it")
+        if part or cluster_id or throttle:
+            await self._write(owner, part, spec, throttle is not None)
 
     async def look_for_owners(self, key: ClusterKey, now: datetime) -> None:
         """Ask the API server for the owners that are not known, and have a record that may need undoing.
