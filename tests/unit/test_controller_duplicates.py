@@ -8,29 +8,34 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.throttle_configs import FOLLOWER_RATE
+from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.server import Health
-from reassign.core.duplicates import HANDOVER_SECONDS, younger_throttles
+from reassign.core.duplicates import HANDOVER_SECONDS, peers_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
-from reassign.errors import Reason
+from reassign.core.throttle.desired import WantedConfigs
+from reassign.core.throttle.diff import Ours, read_throttles, with_taken_over, write_throttles
+from reassign.errors import Reason, ReassignError
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.throttling import grow_up, show_changes, throttle_its_move
-from tests.unit.world import LATER, OURS, World, api_object, connect, forget, serve_beside, throttle_record
+from tests.unit.world import LATER, OURS, Object, World, api_object, connect, forget, serve_beside, throttle_record
 
 
 class Two(World):
     """`main` moves OURS at 1 MiB/s; an older one has not reached the brokers yet, and is to move LATER slower."""
+
+    prior = NOTHING_SET
 
     def __init__(self, namespace: str = "kafka") -> None:
         """The older one is in this namespace."""
         super().__init__()
         self.now = 0.0
         self.store.clock = lambda: self.now
-        self.client = Client(copy(NOTHING_SET))
+        self.client = Client(copy(self.prior))
         throttle_its_move(self, self.client)
         self.tick(2)  # the first asks for configurations
         older = api_object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
@@ -152,10 +157,10 @@ def test_a_broker_that_is_gone_for_good_does_not_hold_the_older_one(two: Two) ->
         two.kafka.brokers.pop(number)
     two.store.put(two.kube.write("uid-uid-main-0", lambda obj: obj["spec"]["throttle"].pop("topics")))
     found = two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.store.throttle
-    assert younger_throttles(*found) is None
+    assert peers_throttles(*found) == (None, None)
     two.kafka.brokers[4] = Broker(4)
     found = two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.store.throttle
-    assert younger_throttles(*found)
+    assert peers_throttles(*found)[1]
 
 
 @pytest.mark.parametrize(
@@ -286,3 +291,132 @@ def test_a_cluster_that_is_not_seen_cancels_no_moves_of_another(closed: Closed) 
     closed.now += HANDOVER_SECONDS
     closed.both(3)
     assert closed.begun == {5}
+
+
+PRIOR: Store = {
+    **{broker(b): {FOLLOWER_RATE: f"{b}000000", LEADER_RATE: "9000000"} for b in range(6)},
+    topic(OURS.topic): {FOLLOWER_REPLICAS: "", LEADER_REPLICAS: "7:1,7:2"},
+    topic(LATER.topic): {FOLLOWER_REPLICAS: "7:3"},
+}
+
+
+class Left(Two):
+    """What other clients had set is there, and one of the two can do nothing any more after a while."""
+
+    prior = PRIOR
+
+    def only(self, loop: ClusterLoop, times: int = 2) -> None:
+        for _ in range(times):
+            show_changes(loop)
+            self.loop = loop
+            self.tick()
+
+    def fails(self, name: str) -> None:
+        self.store.note_served(f"uid-{name}", Problem(Reason.SECRET_NOT_FOUND, ""))
+
+    def throttles(self, name: str) -> bool:
+        return self.store.throttle(f"uid-{name}") is not None
+
+    def is_as_before(self) -> bool:
+        return self.client.store == PRIOR
+
+
+@pytest.fixture
+def left() -> Left:
+    return Left()
+
+
+def test_what_a_younger_cluster_left_is_taken_over_and_restored(left: Left) -> None:
+    left.both(2)
+    left.fails("main")
+    left.now += HANDOVER_SECONDS - 1
+    left.only(left.older, 3)
+    assert LATER not in left.kafka.reassignments
+    assert "takes them over" in left.message("second")
+    left.now += 1
+    forget(left.older, refused={})
+    left.only(left.older, 4)
+    assert (left.throttles("main"), left.throttles("older")) == (False, True)
+    forget(left.older, refused={})
+    left.only(left.older, 2)
+    assert LATER in left.kafka.reassignments
+    assert left.rates == {"524288"}
+    assert "0:4" in left.client.store[topic(OURS.topic)][FOLLOWER_REPLICAS], "that move goes on"
+    left.kafka.copy(OURS)
+    left.kafka.copy(LATER)
+    left.only(left.older, 8)
+    assert left.is_as_before()
+    assert not left.throttles("older")
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_what_an_older_cluster_left_is_taken_over_and_restored(left: Left, returns: bool) -> None:
+    left.kafka.copy(OURS)
+    left.both(8)
+    left.only(left.older, 4)
+    assert (LATER in left.kafka.reassignments, left.throttles("older")) == (True, True)
+    left.fails("older")
+    left.now += HANDOVER_SECONDS
+    left.only(left.main, 3)
+    assert (left.throttles("main"), left.throttles("older")) == (True, False)
+    left.kafka.copy(LATER)
+    if returns:
+        left.both(10)
+    else:
+        left.only(left.main, 10)
+    assert left.is_as_before()
+    assert not left.throttles("main")
+
+
+def test_a_record_that_cannot_be_written_is_not_taken_over(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(obj: Object, *_: object, **__: object) -> Object:
+        if obj["metadata"]["name"].startswith("uid-main"):
+            raise ReassignError(Reason.NOT_AUTHORIZED, "403")
+        return await write(obj, *_, **__)
+
+    left.both(2)
+    write = left.kube.write_record
+    monkeypatch.setattr(left.kube, "write_record", refuse)
+    before = copy(left.client.store)
+    left.fails("main")
+    left.now += HANDOVER_SECONDS
+    left.only(left.older, 5)
+    assert left.client.store == before
+    assert LATER not in left.kafka.reassignments
+    assert "can read and write its ReassignmentRecord" in left.message("second")
+
+
+def test_a_record_that_cannot_be_read_is_not_taken_over(left: Left) -> None:
+    left.both(2)
+    left.store.put(left.kube.write("uid-uid-main-0", lambda obj: obj["spec"].update(part="first")))
+    before = copy(left.client.store)
+    left.fails("main")
+    left.now += HANDOVER_SECONDS
+    left.only(left.older, 5)
+    assert left.client.store == before
+    assert LATER not in left.kafka.reassignments
+    assert "can read and write its ReassignmentRecord" in left.message("second")
+
+
+RATE, LIST = ConfigKey(broker(1), FOLLOWER_RATE), ConfigKey(topic(), FOLLOWER_REPLICAS)
+
+
+@pytest.mark.parametrize(
+    ("key", "mine", "theirs", "value", "prior"),
+    [
+        (RATE, None, ("5", "9"), "5", "9"),
+        (RATE, None, ("5", None), "5", None),
+        (RATE, ("7", "5"), ("5", "9"), "7", "9"),  # mine was set over theirs
+        (RATE, ("5", "9"), ("7", "5"), "5", "9"),
+        (LIST, None, ("0:1", ""), "0:1", ""),
+        (LIST, ("1:2", "0:1"), ("0:1", None), "0:1,1:2", None),
+        (LIST, ("0:1", "7:7"), ("1:2", "0:1,7:7"), "0:1,1:2", "7:7"),
+    ],
+)
+def test_the_prior_value_is_that_before_both(
+    key: ConfigKey, mine: tuple[str, str | None] | None, theirs: tuple[str, str | None], value: str, prior: str | None
+) -> None:
+    own, other = (write_throttles({key: Ours(*one)}, WantedConfigs()) if one else None for one in (mine, theirs))
+    assert other
+    taken = read_throttles(with_taken_over(own, other))[key]
+    assert (taken.value, taken.prior) == (value, prior)

@@ -19,7 +19,7 @@ from reassign.api.limits import MAX_FOREIGN
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.claim import ClaimState
-from reassign.core.duplicates import Peer, Throttles, duplicate_of, not_yet_stopped, older_throttles, younger_throttles
+from reassign.core.duplicates import Peer, Throttles, duplicate_of, not_yet_stopped, peers_throttles
 from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
@@ -168,6 +168,7 @@ def hold_now(
     unseen = not_readable(cluster.metadata.namespace) if cluster.metadata.namespace in unreadable else None
     older = duplicate_of(cluster, snapshot.cluster_id, peers, now)
     throttle = throttles(cluster.metadata.uid)
+    restoring, younger = peers_throttles(cluster, snapshot, peers, throttles)
     return ClusterHold(
         hold=hold_of(cluster, unsettled, throttle, left_in_flight(throttle, snapshot))
         or older
@@ -175,8 +176,8 @@ def hold_now(
         or unseen,
         pause=not_yet_stopped(cluster, snapshot.cluster_id, peers, now),
         older=older,
-        younger=younger_throttles(cluster, snapshot, peers, throttles) or unseen,
-        restoring=older_throttles(cluster, snapshot, peers, throttles),
+        younger=younger or unseen,
+        restoring=restoring,
         claim=claim,
         unread=unread_namespaces(cluster, unreadable),
         unseen=unseen,

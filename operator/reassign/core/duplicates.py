@@ -35,6 +35,8 @@ class Peer(NamedTuple):
     """The reason why it is not Ready; empty where it is."""
     since: float
     """Since when its `standing` is that, by a monotonic clock. A new process knows of none before its start."""
+    record_unread: bool = False
+    """Whether its record cannot be read, so that it may have set throttles."""
 
 
 def duplicate_of(cluster: DeclaredCluster, cluster_id: str, peers: Iterable[Peer], now: float) -> Problem | None:
@@ -86,34 +88,34 @@ def standing(unready: str) -> tuple[bool, bool]:
     return not unready, unready in STARTS_NOTHING
 
 
-def younger_throttles(
-    cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer], throttles: Throttles
-) -> Problem | None:
-    """Return why this one leaves the throttles alone: a younger KafkaCluster has set some on the same brokers.
+def abandoned(
+    cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer], throttles: Throttles, now: float
+) -> list[DeclaredCluster]:
+    """Return the KafkaClusters that can restore nothing any more: what they have set on the same brokers is taken over.
 
-    The younger one set them before it was known to be a duplicate. If both set rates, each would restore the other's.
+    One that is being deleted, or is a duplicate, restores its throttles itself.
     """
-    those = _with_throttles(cluster, snapshot, peers, throttles)
-    return next((_throttled("younger", p.cluster) for p in those if _age(p.cluster) > _age(cluster)), None)
+    those = (p for p in _with_throttles(cluster, snapshot, peers, throttles) if not p.record_unread)
+    return [p.cluster for p in those if standing(p.unready) == (False, False) and now - p.since >= HANDOVER_SECONDS]
 
 
-def older_throttles(
+def peers_throttles(
     cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer], throttles: Throttles
-) -> Problem | None:
-    """Return why this one sets no throttle: an older KafkaCluster that is not served any more restores some.
+) -> tuple[Problem | None, Problem | None]:
+    """Return why this one sets no throttle: an older, and a younger, KafkaCluster has set some on the same brokers.
 
-    If the older one cannot reach the brokers now, it waits, once it can, until this one has restored its own throttles.
+    If both set rates, each would restore the other's. So the younger one restores its own first.
     """
-    those = _with_throttles(cluster, snapshot, peers, throttles)
-    older = (p for p in those if p.unready in STARTS_NOTHING and _age(p.cluster) < _age(cluster))
-    return next((_throttled("older", p.cluster) for p in older), None)
+    those = sorted((p.cluster for p in _with_throttles(cluster, snapshot, peers, throttles)), key=_age)
+    older = next((_throttled("older", other) for other in those if _age(other) < _age(cluster)), None)
+    return older, next((_throttled("younger", other) for other in those if _age(other) > _age(cluster)), None)
 
 
 def _with_throttles(
     cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer], throttles: Throttles
 ) -> Iterator[Peer]:
     same = _same(cluster, snapshot.cluster_id, peers)
-    return (p for p in same if left_to_restore(throttles(p.cluster.metadata.uid), snapshot.brokers))
+    return (p for p in same if p.record_unread or left_to_restore(throttles(p.cluster.metadata.uid), snapshot.brokers))
 
 
 def _throttled(which: str, other: DeclaredCluster) -> Problem:
@@ -122,7 +124,8 @@ def _throttled(which: str, other: DeclaredCluster) -> Problem:
         f"the {which} KafkaCluster ",
         _name(other),
         " has throttles on the same brokers and restores them when its moves have ended: nothing throttled begins "
-        "before that; if they stay, its status says why",
+        "before that. When it has not been Ready for 90 seconds, this one takes them over, provided that the "
+        "operator can read and write its ReassignmentRecord",
     )
 
 

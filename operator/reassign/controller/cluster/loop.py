@@ -38,6 +38,7 @@ from reassign.core.cluster import (
     orphaned_throttles,
     rules_of,
 )
+from reassign.core.duplicates import abandoned
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.problem import Problem, bug_problem, error_problem
@@ -225,9 +226,22 @@ class ClusterLoop:
         await self._write(pin, prepared.unwritten)
         return not prepared.unwritten
 
+    async def _take_over_throttles(self, cluster: KafkaCluster, snapshot: Snapshot) -> bool:
+        """Take over the throttles of KafkaClusters that can restore nothing; return whether that was written.
+
+        Otherwise nothing is set for this one.
+        """
+        if cluster.metadata.deletion_timestamp:
+            return False
+        store = self.store
+        left = abandoned(cluster, snapshot, store.peers(), store.throttle, store.clock())
+        return any([await self._write(self.writer.records.take_over(cluster, other), []) for other in left])
+
     async def _serve(self, prepared: Prepared, observed: Observation) -> float | None:
         """Serve the resources, then the plans; return in how many seconds to tick again, None when released."""
         obj, cluster, resources, awaited, throttle, unwritten = prepared
+        if await self._take_over_throttles(cluster, observed.snapshot):
+            return AT_ONCE_SECONDS
         hold = self._hold(cluster, observed, resources, awaited)
         if self.key[0] not in self.store.unreadable_namespaces:
             await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)

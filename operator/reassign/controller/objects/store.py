@@ -169,8 +169,11 @@ class Store:
     def peers(self) -> list[Peer]:
         """Return the KafkaClusters that this version of the operator can read, and how each is served."""
         clusters = [found for found in map(self._parse_cluster, self.clusters()) if isinstance(found, KafkaCluster)]
-        began = str(Reason.CONNECTING), self._began
-        return [Peer(c, self.cluster_id(c.metadata.uid), *self._served.get(c.metadata.uid, began)) for c in clusters]
+        return [self._peer(cluster, cluster.metadata.uid) for cluster in clusters]
+
+    def _peer(self, cluster: KafkaCluster, uid: str) -> Peer:
+        unready, since = self._served.get(uid, (str(Reason.CONNECTING), self._began))
+        return Peer(cluster, self.cluster_id(uid), unready, since, self.has_record(uid) and not self.parts(uid))
 
     def note_served(self, uid: str, problem: Problem | None) -> None:
         """Note that a KafkaCluster, by its uid, is Ready now, or why it is not."""
@@ -226,7 +229,7 @@ class Store:
 
     def cluster_id(self, cluster: str) -> str | None:
         """Return the recorded id of the Kafka cluster that a KafkaCluster stands for, by its uid."""
-        return next((part.spec.cluster_id for part in self.parts(cluster)), None)
+        return next((obj["spec"].get("clusterId") for obj in self._parts.get(cluster, {}).values()), None)
 
     def unowned(self, key: ClusterKey) -> set[Owner]:
         """Return the owners that are not known, and have a record of what may be in flight, or throttled."""

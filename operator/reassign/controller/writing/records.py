@@ -12,7 +12,6 @@ from datetime import datetime
 import structlog
 
 from reassign.api.common import API_VERSION, FINALIZER
-from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import (
     ReassignmentRecordSpec,
     RecordedClusterRef,
@@ -21,8 +20,10 @@ from reassign.api.reassignment_record import (
 from reassign.controller.objects.part import Owner, Part
 from reassign.controller.objects.store import Store, refresh
 from reassign.core.cluster import where_throttled
+from reassign.core.model.read_back import DeclaredCluster
 from reassign.core.model.record import Record, spread, write_record
 from reassign.core.model.resource import Resource
+from reassign.core.throttle.diff import with_taken_over
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
@@ -80,19 +81,25 @@ class Records:
         )
         await self._write(owner, part, written, held)
 
-    async def pin(self, cluster: KafkaCluster, cluster_id: str) -> None:
+    async def pin(self, cluster: DeclaredCluster, cluster_id: str) -> None:
         """Write the id of the Kafka cluster that a KafkaCluster stands for from now on."""
         await self._write_cluster(cluster, cluster_id, self._store.throttle(cluster.metadata.uid))
 
-    async def write_throttle(self, cluster: KafkaCluster, throttle: RecordedThrottles | None) -> None:
+    async def write_throttle(self, cluster: DeclaredCluster, throttle: RecordedThrottles | None) -> None:
         """Write the throttles that are set, and the values to restore."""
         uid = cluster.metadata.uid
         await self._write_cluster(cluster, self._store.cluster_id(uid), throttle)
         if throttle is None:
             await self.release(uid)
 
+    async def take_over(self, cluster: DeclaredCluster, other: DeclaredCluster) -> None:
+        """Move the throttles that are set for another KafkaCluster into the record of this one, there first."""
+        if (left := self._store.throttle(other.metadata.uid)) is not None:
+            await self.write_throttle(cluster, with_taken_over(self._store.throttle(cluster.metadata.uid), left))
+            await self.write_throttle(other, None)
+
     async def _write_cluster(
-        self, cluster: KafkaCluster, cluster_id: str | None, throttle: RecordedThrottles | None
+        self, cluster: DeclaredCluster, cluster_id: str | None, throttle: RecordedThrottles | None
     ) -> None:
         meta = cluster.metadata
         part = next(iter(self._store.parts(meta.uid)), None)

@@ -74,6 +74,7 @@ class LogDirMove:
 
 ThrottledMove = InterBrokerMove | LogDirMove
 """A move that needs one rate for all its `configs`; `Throttle` and the record have a field for each `kind`."""
+KINDS = sorted(kind.kind for kind in get_args(ThrottledMove))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +227,7 @@ def rate_keys(move: ThrottledMove) -> list[ConfigKey]:
 def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | None) -> WantedConfigs:
     """Return one rate of each kind for all moves; moves that no resource holds any more keep the rate set last."""
     moves = list(moves)
-    kinds = sorted({kind.kind for kind in get_args(ThrottledMove)})
-    rates = {kind: _least(moves, kind, getattr(record, kind) if record else None) for kind in kinds}
+    rates = {kind: _least(moves, kind, getattr(record, kind) if record else None) for kind in KINDS}
     values: dict[ConfigKey, str] = {}
     listed: dict[ConfigKey, set[str]] = defaultdict(set)
     log_dir_moves: dict[int, set[TopicPartition]] = defaultdict(set)
