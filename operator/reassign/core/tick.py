@@ -151,7 +151,7 @@ def _decide(
     verdicts, tracks = stalls(verdicts, snapshot, recent, rules)
     verdicts, silence = admit(verdicts, snapshot, rules, recent)
     verdicts, throttle, throttle_memory = decide_throttles(
-        verdicts, snapshot, configs, memory.throttle, recent, rules.throttle
+        verdicts, snapshot, configs, memory.throttle, recent, replace(rules.throttle, permission=rules.permission)
     )
     recent = replace(
         recent,

@@ -23,7 +23,7 @@ from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourc
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry, active
+from reassign.core.model.record import Entry, Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
@@ -143,8 +143,9 @@ def desired(
     held: set[TopicPartition] = set()
     for verdict in verdicts:
         if not verdict.release:
-            held |= active(verdict.record).keys()
-            moves += _of_resource(verdict, snapshot, rates_of(verdict.resource.spec.throttle, rules))
+            found = _permitted(verdict, rules)
+            held |= found.keys()
+            moves += _of_resource(verdict.resource, found, snapshot, rates_of(verdict.resource.spec.throttle, rules))
     moves.sort(key=lambda move: move.tp not in snapshot.reassignments)
     if rules.record is None:
         return moves
@@ -152,10 +153,17 @@ def desired(
     return [*left_moves(rules.record, held, snapshot), *left, *moves]
 
 
-def _of_resource(verdict: Verdict, snapshot: Snapshot, rates: Rates) -> Iterator[ThrottledMove]:
-    resource = verdict.resource
+def _permitted(verdict: Verdict, rules: ThrottleRules) -> Record:
+    """Return the active entries of the topics that the resource's namespace may move now."""
+    found, namespace, permission = active(verdict.record), verdict.resource.namespace, rules.permission
+    if permission is None:
+        return found
+    return {tp: entry for tp, entry in found.items() if permission.of_topic(namespace, tp.topic) is None}
+
+
+def _of_resource(resource: Resource, record: Record, snapshot: Snapshot, rates: Rates) -> Iterator[ThrottledMove]:
     user = ThrottleUser(namespace=resource.namespace, name=resource.name, uid=resource.uid)
-    for tp, entry in active(verdict.record).items():
+    for tp, entry in record.items():
         if snapshot.lost(tp, entry.topic_id):
             continue
         sources, adding = _copied(tp, entry, snapshot)
