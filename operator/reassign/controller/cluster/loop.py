@@ -218,13 +218,14 @@ class ClusterLoop:
         return observed
 
     async def _pin(self, prepared: Prepared, observed: Observation) -> bool:
-        """Record the id of the Kafka cluster before anything else; return whether every write so far succeeded.
+        """Record the id of the Kafka cluster before anything else; return whether it is there now.
 
-        Of two KafkaClusters that are made at once, each then sees the other.
+        Of two KafkaClusters that are made at once, each then sees the other. Definitions of an earlier version drop the
+        id, and without it everything else goes on.
         """
         pin = self.writer.records.pin(prepared.cluster, observed.snapshot.cluster_id)
         await self._write(pin, prepared.unwritten)
-        return not prepared.unwritten
+        return self.store.cluster_id(prepared.cluster.metadata.uid) is not None
 
     async def _take_over_throttles(self, cluster: KafkaCluster, snapshot: Snapshot) -> bool:
         """Take over the throttles of KafkaClusters that can restore nothing; return whether that was written.
