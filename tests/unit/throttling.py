@@ -88,6 +88,12 @@ class ApiServer:
     def cluster_id(self, uid: str) -> str:
         return "sim"
 
+    async def mark_foreign_cancels(self, cluster: object, sent: bool) -> None:
+        """None is sent."""
+
+    def foreign_cancels(self, uid: str) -> bool:
+        return False
+
     def note_served(self, uid: str, problem: object) -> None:
         """There is no other KafkaCluster."""
 

@@ -120,6 +120,9 @@ class ReassignmentRecordSpec(Model):
     cluster_id: ClusterId | None = None
     """Of a KafkaCluster: Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is
     done."""
+    foreign_cancels: bool = False
+    """Of a KafkaCluster: whether cancels of other clients' moves may be under way. Written before CancelAll sends
+    them."""
     throttle: RecordedThrottles | None = None
     """Of a KafkaCluster: the throttles that are set, and what was there before; written before they are set."""
 

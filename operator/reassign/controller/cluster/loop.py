@@ -16,7 +16,7 @@ from typing import NamedTuple
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
+from reassign.api.kafka_cluster import Execution, KafkaCluster, ThrottleDeletionPolicy
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.cluster.actor import Actor
 from reassign.controller.cluster.observer import Observation, Observer
@@ -31,6 +31,7 @@ from reassign.controller.server import Health
 from reassign.controller.writing.throttle_record import ThrottleRecord
 from reassign.controller.writing.writer import Writer
 from reassign.core.admission.pacing import take_sample
+from reassign.core.brake import CANCELS_MAY_LAND
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
@@ -41,6 +42,7 @@ from reassign.core.cluster import (
 from reassign.core.duplicates import abandoned
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
+from reassign.core.model.forwarding import LANDING_SECONDS
 from reassign.core.model.problem import Problem, bug_problem, error_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -48,7 +50,7 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
 from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Memory, decide, doubts, gate, kept, only_undone, recorded, settle
+from reassign.core.tick import Memory, decide, doubts, gate, kept, marked, only_undone, recorded, settle
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 from reassign.kube.lease import LeaseLost
@@ -248,6 +250,7 @@ class ClusterLoop:
             await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
+        await self._forget_foreign_cancels(cluster)
         sleep = await self._act(obj, resources, observed, rules_of(cluster, hold, throttle))
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
@@ -298,6 +301,8 @@ class ClusterLoop:
             written = {}
         decision = recorded(decision, written, attempts.refused)
         decision = kept(decision, await self.actor.copies.keep(decision.keep))
+        if decision.brake and decision.brake.cancels:
+            decision = marked(decision, await self._mark_foreign_cancels(self.store.parse_cluster(obj)))
         if begins and not await self._still_so(obj):
             decision = only_undone(decision)
         self.memory = decision.memory
@@ -316,6 +321,28 @@ class ClusterLoop:
         if moving or decision.brake or self._restores(observed.snapshot):
             return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
+
+    async def _mark_foreign_cancels(self, cluster: KafkaCluster) -> Problem | None:
+        """Record that other clients' moves are about to be cancelled; return why that cannot be written."""
+        unwritten: list[Problem] = []
+        if not self.store.foreign_cancels(cluster.metadata.uid):
+            await self._write(self.writer.records.mark_foreign_cancels(cluster, True), unwritten)
+        return unwritten[0] if unwritten else None
+
+    async def _forget_foreign_cancels(self, cluster: KafkaCluster) -> None:
+        """Record that no cancel of another client's move can land any more, once that is so."""
+        in_doubt = self._cancels_may_land(cluster) or self.memory.recent.unanswered
+        sent = self.store.foreign_cancels(cluster.metadata.uid)
+        if sent and not in_doubt and cluster.spec.execution is not Execution.CANCEL_ALL:
+            await self._write(self.writer.records.mark_foreign_cancels(cluster, False), [])
+
+    def _cancels_may_land(self, cluster: KafkaCluster) -> bool:
+        """Whether an earlier process may have a cancel of another client's move under way.
+
+        This one remembers its own (`Recent.unanswered`), partition by partition.
+        """
+        recent = self.memory.recent
+        return self.store.foreign_cancels(cluster.metadata.uid) and recent.now - recent.started < LANDING_SECONDS
 
     async def _still_so(self, judged: Object) -> bool:
         """Whether the API server still has the KafkaCluster that was decided by: the brake may be set by now."""
@@ -344,7 +371,10 @@ class ClusterLoop:
         store.note_served(cluster.metadata.uid, hold.hold)  # a peer decides by that from now on
         return replace(
             hold,
-            pause=brake_of(cluster.spec.execution) or hold.pause or observed.pause,
+            pause=brake_of(cluster.spec.execution)
+            or hold.pause
+            or observed.pause
+            or (CANCELS_MAY_LAND if self._cancels_may_land(cluster) else None),
             stuck=self._bug or self._stuck,
             pacing=pacer.status,
             drift=repeated_drift(self.memory.throttle.recent),

@@ -231,6 +231,10 @@ class Store:
         """Return the recorded id of the Kafka cluster that a KafkaCluster stands for, by its uid."""
         return next((obj["spec"].get("clusterId") for obj in self._parts.get(cluster, {}).values()), None)
 
+    def foreign_cancels(self, cluster: str) -> bool:
+        """Whether cancels of other clients' moves may be under way for a KafkaCluster, by its uid."""
+        return any(part.spec.foreign_cancels for part in self.parts(cluster))
+
     def unowned(self, key: ClusterKey) -> set[Owner]:
         """Return the owners that are not known, and have a record of what may be in flight, or throttled."""
         unknown = (parts for uid, parts in self._parts.items() if uid not in self._objects and uid not in self._gone)

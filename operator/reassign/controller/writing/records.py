@@ -83,14 +83,17 @@ class Records:
 
     async def pin(self, cluster: DeclaredCluster, cluster_id: str) -> None:
         """Write the id of the Kafka cluster that a KafkaCluster stands for from now on."""
-        await self._write_cluster(cluster, cluster_id, self._store.throttle(cluster.metadata.uid))
+        await self._write_cluster(cluster, cluster_id=cluster_id)
+
+    async def mark_foreign_cancels(self, cluster: DeclaredCluster, sent: bool) -> None:
+        """Write whether cancels of other clients' moves may be under way."""
+        await self._write_cluster(cluster, foreign_cancels=sent)
 
     async def write_throttle(self, cluster: DeclaredCluster, throttle: RecordedThrottles | None) -> None:
         """Write the throttles that are set, and the values to restore."""
-        uid = cluster.metadata.uid
-        await self._write_cluster(cluster, self._store.cluster_id(uid), throttle)
+        await self._write_cluster(cluster, throttle=throttle)
         if throttle is None:
-            await self.release(uid)
+            await self.release(cluster.metadata.uid)
 
     async def take_over(self, cluster: DeclaredCluster, other: DeclaredCluster) -> None:
         """Move the throttles that are set for another KafkaCluster into the record of this one, there first."""
@@ -98,18 +101,17 @@ class Records:
             await self.write_throttle(cluster, with_taken_over(self._store.throttle(cluster.metadata.uid), left))
             await self.write_throttle(other, None)
 
-    async def _write_cluster(
-        self, cluster: DeclaredCluster, cluster_id: str | None, throttle: RecordedThrottles | None
-    ) -> None:
+    async def _write_cluster(self, cluster: DeclaredCluster, **changes: object) -> None:
         meta = cluster.metadata
         part = next(iter(self._store.parts(meta.uid)), None)
-        ref = RecordedClusterRef(namespace=meta.namespace, name=meta.name)
-        owner = Owner(Kind.KAFKA_CLUSTER, meta.namespace, meta.name, meta.uid)
-        spec = ReassignmentRecordSpec(cluster_ref=ref, part=0, cluster_id=cluster_id, throttle=throttle)
         if part is None and self._store.has_record(meta.uid):
             raise ReassignError(Reason.CANNOT_BE_READ, "its record cannot be read: run the version that wrote it")
-        if part or cluster_id or throttle:
-            await self._write(owner, part, spec, throttle is not None)
+        ref = RecordedClusterRef(namespace=meta.namespace, name=meta.name)
+        owner = Owner(Kind.KAFKA_CLUSTER, meta.namespace, meta.name, meta.uid)
+        before = part.spec if part else ReassignmentRecordSpec(cluster_ref=ref, part=0)
+        spec = before.model_copy(update=changes)
+        if spec != before or spec.throttle:
+            await self._write(owner, part, spec, spec.throttle is not None)
 
     async def look_for_owners(self, key: ClusterKey, now: datetime) -> None:
         """Ask the API server for the owners that are not known, and have a record that may need undoing.
