@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller import supervisor
 from reassign.controller.cluster.observer import Observer
 from reassign.controller.cluster.unserved import Unserved
@@ -18,7 +20,7 @@ from reassign.controller.objects.store import Store
 from reassign.controller.server import Health
 from reassign.controller.supervisor import Supervisor
 from reassign.core.cluster import ClusterHold, check_identity, cluster_status, hold_of, unready_status
-from reassign.core.duplicates import Peer, duplicate_of, not_yet_stopped
+from reassign.core.duplicates import Peer, abandoned, duplicate_of, not_yet_stopped
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, TopicPartition
@@ -102,6 +104,30 @@ def test_one_that_is_ready_again_waits_for_the_younger_to_stop(own: Any, younger
     peers = [OLDER(**own), YOUNGER(**younger)]
     assert bool(not_yet_stopped(peers[0].cluster, "one", peers, NOW)) is waits
     assert not_yet_stopped(peers[1].cluster, "one", peers, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("unready", "seconds", "taken"),
+    [
+        ("SecretNotFound", 90, ["c"]),
+        ("SecretNotFound", 89, []),
+        ("DuplicateCluster", 900, []),  # it restores them itself
+        ("ClusterDeleted", 900, []),
+        ("", 900, []),
+    ],
+)
+def test_only_the_served_cluster_takes_over_what_another_left(unready: str, seconds: float, taken: list[str]) -> None:
+    left = peer("c", "2026-01-03T00:00:00Z", unready, seconds)
+    peers = [OLDER(), YOUNGER(unready="DuplicateCluster"), left]
+    throttle = RecordedThrottles.parse({"topics": [{"topic": "orders", "configs": [{"name": "a", "value": "0:1"}]}]})
+    snapshot = replace(SimKafka({}).snapshot(), cluster_id="one")
+
+    def found(of: Peer) -> list[str]:
+        throttles = {left.cluster.metadata.uid: throttle}.get
+        return [other.metadata.name for other in abandoned(of.cluster, snapshot, peers, throttles, NOW)]
+
+    assert found(OLDER()) == taken
+    assert found(YOUNGER()) == []
 
 
 def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:

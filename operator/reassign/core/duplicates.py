@@ -89,12 +89,14 @@ def standing(unready: str) -> tuple[bool, bool]:
 
 
 def abandoned(
-    cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer], throttles: Throttles, now: float
+    cluster: DeclaredCluster, snapshot: Snapshot, peers: Collection[Peer], throttles: Throttles, now: float
 ) -> list[DeclaredCluster]:
     """Return the KafkaClusters that can restore nothing any more: what they have set on the same brokers is taken over.
 
-    One that is being deleted, or is a duplicate, restores its throttles itself.
+    One that is being deleted, or is a duplicate, restores its throttles itself. Only the one that is served takes over.
     """
+    if duplicate_of(cluster, snapshot.cluster_id, peers, now):
+        return []
     those = (p for p in _with_throttles(cluster, snapshot, peers, throttles) if not p.record_unread)
     return [p.cluster for p in those if standing(p.unready) == (False, False) and now - p.since >= HANDOVER_SECONDS]
 
