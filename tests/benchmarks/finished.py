@@ -60,10 +60,10 @@ Object = dict[str, Any]
 def objects(waves: int) -> Iterator[Object]:
     """The KafkaCluster, and the finished resources with their records."""
     cluster = _object("KafkaCluster", "made", {"bootstrapServers": "made:9092"})
-    yield cluster | {"status": {"clusterId": "made", "observedGeneration": 1}}
-    throttle = _object("ReassignmentRecord", "made-0", {"clusterRef": _ref(), "part": 0})
-    throttle["metadata"]["ownerReferences"] = [_owner(cluster)]
-    yield throttle
+    yield cluster | {"status": {"observedGeneration": 1}}
+    record = _object("ReassignmentRecord", "made-0", {"clusterRef": _ref(), "part": 0, "clusterId": "made"})
+    record["metadata"]["ownerReferences"] = [_owner(cluster)]
+    yield record
     seen, rules = cluster_of(waves), rules_of(KafkaCluster.parse(cluster), ClusterHold(), None)
     for number in range(waves):
         entries = [_entry(p) for p in range(number * EACH, (number + 1) * EACH)]

@@ -142,7 +142,7 @@ def plan(brokers: Any) -> None:
     spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "made"}, "goal": {"drainBrokers": [0]}})
     of = {"metadata": {"name": "made", "namespace": "made", "uid": "made"}, "spec": {"bootstrapServers": "made:9092"}}
     asked = PlanResource("uid", 1, "made", "drain", 1, spec, ReassignmentPlanStatus(), True)
-    job.work_out(job.Job(asked, KafkaCluster.parse(of), Connection("made:9092"), ("*",)))
+    job.work_out(job.Job(asked, KafkaCluster.parse(of), None, Connection("made:9092"), ("*",)))
 
 
 def keep(brokers: Any) -> None:

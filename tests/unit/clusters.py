@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def cluster(name: str, created: str = "2026-01-01T00:00:00Z", cluster_id: str | None = None, **spec: Any) -> Any:
+def cluster(name: str, created: str = "2026-01-01T00:00:00Z", **spec: Any) -> Any:
     return {
         "apiVersion": "kafka.reassign.dev/v1alpha1",
         "kind": "KafkaCluster",
@@ -19,7 +19,7 @@ def cluster(name: str, created: str = "2026-01-01T00:00:00Z", cluster_id: str | 
             "finalizers": ["kafka.reassign.dev/cancel"],
         },
         "spec": {"bootstrapServers": "b:9092", **spec},
-        "status": {"clusterId": cluster_id} if cluster_id else {},
+        "status": {},
     }
 
 

@@ -18,7 +18,7 @@ from reassign.core.plans.goal import not_reached
 from reassign.core.plans.model import GoalSeen, Planned
 from reassign.planning.problem import model
 from tests.unit.sim import SimKafka
-from tests.unit.world import LATER, OURS, THEIRS, Brokers, Kube, Object, World, api_object
+from tests.unit.world import LATER, OURS, THEIRS, Brokers, Kube, Object, World, api_object, cluster_record
 
 NEW = (4, 2, 3)
 GOAL = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}}
@@ -79,6 +79,7 @@ class Planning(World):
         self.work = Work(self.kafka)
         self.planner = Planner(self.work)
         self.put(api_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
+        self.put(cluster_record("main"))
         self.loop = self.new_loop()
         self.put(api_object("ReassignmentPlan", "drain", deepcopy(GOAL)))
 

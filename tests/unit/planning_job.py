@@ -22,5 +22,5 @@ SPEC = {
 def job(*, cluster_id: str = "sim", **spec: object) -> Job:
     parsed = ReassignmentPlanSpec.parse(SPEC | spec)
     plan = PlanResource("uid", 1, "team-a", "drain", 3, parsed, ReassignmentPlanStatus(), True)
-    cluster = api_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}) | {"status": {"clusterId": cluster_id}}
-    return Job(plan, KafkaCluster.parse(cluster), WAY, ("*",))
+    cluster = api_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"})
+    return Job(plan, KafkaCluster.parse(cluster), cluster_id, WAY, ("*",))

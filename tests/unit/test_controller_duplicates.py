@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.throttle_configs import FOLLOWER_RATE
+from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.server import Health
-from reassign.core.duplicates import HANDOVER, younger_throttles
+from reassign.core.duplicates import HANDOVER_SECONDS, peers_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
-from reassign.errors import ConflictError
+from reassign.core.throttle.desired import WantedConfigs
+from reassign.core.throttle.diff import Ours, read_throttles, with_taken_over, write_throttles
+from reassign.errors import Reason, ReassignError
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.throttling import grow_up, show_changes, throttle_its_move
-from tests.unit.world import LATER, OURS, World, api_object, connect, forget, served, throttle_record
+from tests.unit.world import LATER, OURS, Object, World, api_object, connect, forget, serve_beside, throttle_record
 
 
 class Two(World):
     """`main` moves OURS at 1 MiB/s; an older one has not reached the brokers yet, and is to move LATER slower."""
 
+    prior = NOTHING_SET
+
     def __init__(self, namespace: str = "kafka") -> None:
         """The older one is in this namespace."""
         super().__init__()
-        self.client = Client(copy(NOTHING_SET))
+        self.now = 0.0
+        self.store.clock = lambda: self.now
+        self.client = Client(copy(self.prior))
         throttle_its_move(self, self.client)
         self.tick(2)  # the first asks for configurations
         older = api_object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
         older["metadata"] |= {"creationTimestamp": "2025-01-01T00:00:00Z", "namespace": namespace}
-        older["status"] = {}
         self.put(older)
         entry = {"topic": LATER.topic, "partition": LATER.partition, "replicas": [4, 2, 3]}
         spec = {"clusterRef": {"name": "older"}, "partitions": [entry], "throttle": {"interBroker": "512Ki"}}
@@ -47,6 +52,11 @@ class Two(World):
         )
         connect(self.older, self.brokers, KafkaCluster.parse(older))
         grow_up(self.older)
+
+    def restart(self) -> None:
+        super().restart()
+        self.store.clock, self.store._began = lambda: self.now, self.now
+        grow_up(self.loop)
 
     def both(self, times: int) -> None:
         """They look in turns, some seconds apart."""
@@ -115,7 +125,7 @@ def third(two: Two) -> Store:
 
 
 def see_older(two: Two) -> None:
-    two.change("older", lambda obj: obj.update(status=served()))
+    serve_beside(two, "older")
 
 
 def test_the_younger_sets_nothing_when_it_sees_the_older_while_reading(two: Two, third: Store) -> None:
@@ -135,24 +145,6 @@ def test_the_younger_sets_nothing_when_it_sees_the_older_while_reading(two: Two,
     assert LATER not in two.kafka.reassignments
 
 
-def test_the_younger_sets_nothing_when_it_sees_the_older_while_writing(
-    two: Two, third: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    two.tick()
-    write_cluster = two.main.writer.write_cluster
-
-    async def meanwhile(*arguments: Any) -> None:
-        see_older(two)
-        await write_cluster(*arguments)
-
-    monkeypatch.setattr(two.main.writer, "write_cluster", meanwhile)
-    with pytest.raises(ConflictError):
-        two.tick()
-    two.tick(2)
-    assert two.client.store == third
-    assert LATER not in two.kafka.reassignments
-
-
 def test_the_older_one_holds_back_only_what_is_throttled(two: Two) -> None:
     two.change("second", lambda obj: obj["spec"].pop("throttle"))
     two.both(6)
@@ -164,31 +156,49 @@ def test_a_broker_that_is_gone_for_good_does_not_hold_the_older_one(two: Two) ->
     for number in (1, 2, 3, 4):
         two.kafka.brokers.pop(number)
     two.store.put(two.kube.write("uid-uid-main-0", lambda obj: obj["spec"]["throttle"].pop("topics")))
-    found = two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters(), two.store.throttle
-    assert younger_throttles(*found) is None
+    found = two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.store.throttle
+    assert peers_throttles(*found) == (None, None)
     two.kafka.brokers[4] = Broker(4)
-    found = two.cluster("older"), two.kafka.snapshot(), two.store.readable_clusters(), two.store.throttle
-    assert younger_throttles(*found)
+    found = two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.store.throttle
+    assert peers_throttles(*found)[1]
 
 
 @pytest.mark.parametrize(
-    ("reason", "since", "served_now"),
-    [
-        ("Connected", "2025-01-01T00:00:00Z", "second"),
-        ("ClusterUnreachable", "2026-01-01T00:00:00Z", "main"),
-        ("ClusterDeleted", "2026-01-01T00:00:00Z", "main"),
-    ],
+    ("reason", "served_now"),
+    [(None, "older"), (Reason.CLUSTER_UNREACHABLE, "main"), (Reason.CLUSTER_DELETED, "main")],
 )
-def test_an_older_cluster_that_is_not_ready_stops_no_moves(two: Two, reason: str, since: str, served_now: str) -> None:
-    two.change("older", lambda obj: obj.update(status=served(since, reason)))
+def test_an_older_cluster_that_is_not_ready_stops_no_moves(two: Two, reason: Reason | None, served_now: str) -> None:
+    serve_beside(two, "older", reason)
+    two.now += HANDOVER_SECONDS
     two.add("third", LATER, (5, 2, 3))
     two.tick(4)
     assert (LATER in two.kafka.reassignments) is (served_now == "main")
 
 
+@pytest.mark.parametrize("forged", ["clusterId", "conditions"])
+def test_a_status_that_others_write_makes_no_older_cluster_serve(two: Two, forged: str) -> None:
+    ready = {"type": "Ready", "status": "True", "reason": "Connected", "message": ""}
+    status = {"clusterId": "sim", "conditions": [{**ready, "lastTransitionTime": "2025-01-01T00:00:00Z"}]}
+    two.change_status("older", lambda old: old.update({forged: status[forged]}))
+    two.add("third", LATER, (5, 2, 3))
+    two.tick(4)
+    assert LATER in two.kafka.reassignments
+
+
+def test_a_new_process_lets_the_older_cluster_connect_first(two: Two) -> None:
+    serve_beside(two, "older")
+    two.restart()
+    two.add("third", LATER, (5, 2, 3))
+    two.tick(4)
+    assert LATER not in two.kafka.reassignments
+    two.now += HANDOVER_SECONDS
+    two.tick(4)
+    assert LATER in two.kafka.reassignments
+
+
 def test_no_throttle_is_set_while_an_older_cluster_restores_its_own(two: Two) -> None:
-    two.change("older", lambda obj: obj.update(status=served(reason="ClusterDeleted")))
     two.put(throttle_record("older"))
+    serve_beside(two, "older", Reason.CLUSTER_DELETED)
     two.add("third", LATER, (5, 2, 3))
     two.change("third", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
     two.tick(4)
@@ -221,8 +231,6 @@ class Closed(Two):
 
     def __init__(self) -> None:
         super().__init__("closed")
-        self.now = datetime(2026, 1, 2, tzinfo=UTC)
-        self.kube.clock = lambda: self.now
         self.change("second", lambda obj: obj["spec"].pop("throttle"))
         see_older(self)
         self.change_status("older", lambda status: status.update(observedGeneration=1))
@@ -232,7 +240,6 @@ class Closed(Two):
     def turn(self, *, readable: bool) -> None:
         self.store.unreadable_namespaces = set() if readable else {"closed"}
         self.kube.unwritable = set() if readable else {"uid-older", "uid-second"}
-        self.store.turned["closed"] = self.now
 
     def ticks(self, loop: ClusterLoop, times: int = 2) -> None:
         self.loop = loop
@@ -253,18 +260,20 @@ def closed() -> Closed:
 def test_an_older_cluster_in_an_unreadable_namespace_blocks_nothing(closed: Closed) -> None:
     closed.both(2)
     assert not closed.begun, "what the older one has sent may land"
-    closed.now += HANDOVER
+    closed.ticks(closed.older)
+    closed.now += HANDOVER_SECONDS
     closed.both(3)
     assert closed.begun == {5}
 
 
 def test_an_older_cluster_that_is_readable_again_waits_for_the_younger(closed: Closed) -> None:
-    closed.now += HANDOVER
+    closed.ticks(closed.older)
+    closed.now += HANDOVER_SECONDS
     closed.ticks(closed.main)
     assert closed.begun == {5}
     closed.kafka.copy(LATER)
     closed.store.drop("uid-third")
-    closed.now += HANDOVER
+    closed.now += HANDOVER_SECONDS
     closed.turn(readable=True)
     closed.change("second", lambda obj: obj["spec"]["partitions"][0].update(replicas=[4, 2, 3]))
     closed.ticks(closed.older, 3)
@@ -278,6 +287,136 @@ def test_an_older_cluster_that_is_readable_again_waits_for_the_younger(closed: C
 def test_a_cluster_that_is_not_seen_cancels_no_moves_of_another(closed: Closed) -> None:
     closed.change("older", lambda obj: obj["spec"].update(execution="CancelAll"))
     connect(closed.older, closed.brokers, closed.cluster("older"))  # type: ignore[arg-type]
-    closed.now += HANDOVER
+    closed.ticks(closed.older)
+    closed.now += HANDOVER_SECONDS
     closed.both(3)
     assert closed.begun == {5}
+
+
+PRIOR: Store = {
+    **{broker(b): {FOLLOWER_RATE: f"{b}000000", LEADER_RATE: "9000000"} for b in range(6)},
+    topic(OURS.topic): {FOLLOWER_REPLICAS: "", LEADER_REPLICAS: "7:1,7:2"},
+    topic(LATER.topic): {FOLLOWER_REPLICAS: "7:3"},
+}
+
+
+class Left(Two):
+    """What other clients had set is there, and one of the two can do nothing any more after a while."""
+
+    prior = PRIOR
+
+    def only(self, loop: ClusterLoop, times: int = 2) -> None:
+        for _ in range(times):
+            show_changes(loop)
+            self.loop = loop
+            self.tick()
+
+    def fails(self, name: str) -> None:
+        self.store.note_served(f"uid-{name}", Problem(Reason.SECRET_NOT_FOUND, ""))
+
+    def throttles(self, name: str) -> bool:
+        return self.store.throttle(f"uid-{name}") is not None
+
+    def is_as_before(self) -> bool:
+        return self.client.store == PRIOR
+
+
+@pytest.fixture
+def left() -> Left:
+    return Left()
+
+
+def test_what_a_younger_cluster_left_is_taken_over_and_restored(left: Left) -> None:
+    left.both(2)
+    left.fails("main")
+    left.now += HANDOVER_SECONDS - 1
+    left.only(left.older, 3)
+    assert LATER not in left.kafka.reassignments
+    assert "takes them over" in left.message("second")
+    left.now += 1
+    forget(left.older, refused={})
+    left.only(left.older, 4)
+    assert (left.throttles("main"), left.throttles("older")) == (False, True)
+    forget(left.older, refused={})
+    left.only(left.older, 2)
+    assert LATER in left.kafka.reassignments
+    assert left.rates == {"524288"}
+    assert "0:4" in left.client.store[topic(OURS.topic)][FOLLOWER_REPLICAS], "that move goes on"
+    left.kafka.copy(OURS)
+    left.kafka.copy(LATER)
+    left.only(left.older, 8)
+    assert left.is_as_before()
+    assert not left.throttles("older")
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_what_an_older_cluster_left_is_taken_over_and_restored(left: Left, returns: bool) -> None:
+    left.kafka.copy(OURS)
+    left.both(8)
+    left.only(left.older, 4)
+    assert (LATER in left.kafka.reassignments, left.throttles("older")) == (True, True)
+    left.fails("older")
+    left.now += HANDOVER_SECONDS
+    left.only(left.main, 3)
+    assert (left.throttles("main"), left.throttles("older")) == (True, False)
+    left.kafka.copy(LATER)
+    if returns:
+        left.both(10)
+    else:
+        left.only(left.main, 10)
+    assert left.is_as_before()
+    assert not left.throttles("main")
+
+
+def test_a_record_that_cannot_be_written_is_not_taken_over(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(obj: Object, *_: object, **__: object) -> Object:
+        if obj["metadata"]["name"].startswith("uid-main"):
+            raise ReassignError(Reason.NOT_AUTHORIZED, "403")
+        return await write(obj, *_, **__)
+
+    left.both(2)
+    write = left.kube.write_record
+    monkeypatch.setattr(left.kube, "write_record", refuse)
+    before = copy(left.client.store)
+    left.fails("main")
+    left.now += HANDOVER_SECONDS
+    left.only(left.older, 5)
+    assert left.client.store == before
+    assert LATER not in left.kafka.reassignments
+    assert "can read and write its ReassignmentRecord" in left.message("second")
+
+
+def test_a_record_that_cannot_be_read_is_not_taken_over(left: Left) -> None:
+    left.both(2)
+    left.store.put(left.kube.write("uid-uid-main-0", lambda obj: obj["spec"].update(part="first")))
+    before = copy(left.client.store)
+    left.fails("main")
+    left.now += HANDOVER_SECONDS
+    left.only(left.older, 5)
+    assert left.client.store == before
+    assert LATER not in left.kafka.reassignments
+    assert "can read and write its ReassignmentRecord" in left.message("second")
+
+
+RATE, LIST = ConfigKey(broker(1), FOLLOWER_RATE), ConfigKey(topic(), FOLLOWER_REPLICAS)
+
+
+@pytest.mark.parametrize(
+    ("key", "mine", "theirs", "value", "prior"),
+    [
+        (RATE, None, ("5", "9"), "5", "9"),
+        (RATE, None, ("5", None), "5", None),
+        (RATE, ("7", "5"), ("5", "9"), "7", "9"),  # mine was set over theirs
+        (RATE, ("5", "9"), ("7", "5"), "5", "9"),
+        (LIST, None, ("0:1", ""), "0:1", ""),
+        (LIST, ("1:2", "0:1"), ("0:1", None), "0:1,1:2", None),
+        (LIST, ("0:1", "7:7"), ("1:2", "0:1,7:7"), "0:1,1:2", "7:7"),
+    ],
+)
+def test_the_prior_value_is_that_before_both(
+    key: ConfigKey, mine: tuple[str, str | None] | None, theirs: tuple[str, str | None], value: str, prior: str | None
+) -> None:
+    own, other = (write_throttles({key: Ours(*one)}, WantedConfigs()) if one else None for one in (mine, theirs))
+    assert other
+    taken = read_throttles(with_taken_over(own, other))[key]
+    assert (taken.value, taken.prior) == (value, prior)

@@ -19,7 +19,7 @@ from reassign.core.checks.deadline import deadline_passed
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.plans.expiry import expired
-from reassign.errors import Reason, ReassignError
+from reassign.errors import Reason
 from tests.unit.sim import START
 from tests.unit.world import LATER, OURS, THEIRS, Object, World, api_object
 
@@ -145,15 +145,37 @@ def test_the_fields_left_out_of_a_status_are_logged_once(world: World, logged: l
     assert line["fields"] == ["pacing"]
 
 
-@pytest.mark.parametrize("time", [TOO_LATE, TOO_EARLY])
-def test_the_pinned_id_of_a_cluster_is_not_lost_with_another_field(world: World, time: str) -> None:
-    world.change_status("main", lambda status: status.update(clusterId="another"))
-    world.change_status("main", lambda status: set_pacing(status, time))
-    obj = world.store.get("uid-main") or {}
-    assert world.store.parse_cluster(obj).status.cluster_id == "another"
-    world.change_status("main", lambda status: status.update(clusterId="x" * 65))
-    with pytest.raises(ReassignError, match="clusterId"):
-        world.store.parse_cluster(world.store.get("uid-main") or {})
+@pytest.mark.parametrize("forged", ["another", "x" * 65])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_an_id_that_others_write_into_a_status_stops_nothing(world: World, forged: str, restarted: bool) -> None:
+    world.change_status("main", lambda status: status.update(clusterId=forged))
+    if restarted:
+        world.restart()
+    world.delete("move")
+    world.tick(until=lambda: world.store.get("uid-move") is None)
+    assert set(world.kafka.reassignments) == {THEIRS}
+    assert world.kube.objects["uid-main"]["status"]["clusterId"] == "sim"
+
+
+def test_brokers_of_another_cluster_than_the_recorded_one_are_not_touched(world: World) -> None:
+    world.store.put(world.kube.write("uid-uid-main-0", lambda obj: obj["spec"].update(clusterId="another")))
+    world.change_status("main", lambda status: status.update(clusterId="sim"))
+    writes = len(world.kafka.writes)
+    world.delete("move")
+    world.tick(5)
+    assert len(world.kafka.writes) == writes
+    assert world.ready("main")["reason"] == "ClusterIdChanged"
+
+
+def test_the_id_of_a_cluster_is_recorded_before_anything_else(world: World) -> None:
+    for objects in (world.kube.objects, world.store._objects):
+        objects.pop("uid-uid-main-0")
+    world.restart()
+    world.add("late", LATER, (4, 2, 3))
+    world.tick()
+    assert world.kube.objects["uid-uid-main-0"]["spec"]["clusterId"] == "sim"
+    assert LATER not in world.kafka.reassignments
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
 
 
 def test_a_plan_keeps_its_waves_or_cannot_be_read() -> None:

@@ -100,7 +100,7 @@ def test_a_loop_remembers_nothing_of_what_has_gone(monkeypatch: pytest.MonkeyPat
 
     after_a_round(0)
     first = after_a_round(1)
-    assert [size for path, size in first.items() if path.endswith("store._objects")] == [3]
+    assert [size for path, size in first.items() if path.endswith("store._objects")] == [4]
     for number in range(2, ROUNDS):
         last = after_a_round(number)
     grown = {path: (first.get(path, 0), size) for path, size in last.items() if size > first.get(path, 0)}

@@ -18,7 +18,7 @@ from reassign.core.model.memory import Recent
 from reassign.core.model.snapshot import Broker, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.errors import ApiServerError, ClusterError, ConflictError, Reason, ReassignError
-from tests.unit.world import LATER, OURS, THEIRS, KilledError, Object, World, api_object, served
+from tests.unit.world import LATER, OURS, THEIRS, KilledError, Object, World, api_object, serve_beside
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ def test_an_unsafe_cancel_of_a_foreign_move_waits_and_is_named(world: World) -> 
 
 def test_a_cluster_that_an_older_one_stands_for_cancels_nothing_of_others(world: World) -> None:
     older = api_object("KafkaCluster", "older", {"bootstrapServers": "b:9092"})
-    older["status"] = served()
     older["metadata"]["creationTimestamp"] = "2025-01-01T00:00:00Z"
     world.put(older)
+    serve_beside(world, "older")
     world.pull("CancelAll")
     world.tick(2)
     assert set(world.kafka.reassignments) == {THEIRS}

@@ -303,7 +303,7 @@ def test_a_plan_that_is_deleted_while_it_is_made_ends_that(world: Planning) -> N
 def _another(world: Planning) -> Job:
     plan, cluster = world.store.plan("uid-drain"), KafkaCluster.parse(world.kube.objects["uid-main"])
     assert plan is not None
-    return Job(replace(plan, uid="uid-other"), cluster, Connection("b:9092"), ("*",))
+    return Job(replace(plan, uid="uid-other"), cluster, "sim", Connection("b:9092"), ("*",))
 
 
 def test_of_the_plans_of_two_clusters_one_is_made_first(world: Planning) -> None:
@@ -491,7 +491,7 @@ def _job(world: Planning, allowed: tuple[str, ...] = ("*",), **cluster: Any) -> 
     plan, obj = world.store.plan("uid-drain"), deepcopy(world.kube.objects["uid-main"])
     obj["spec"] |= cluster
     assert plan is not None
-    return Job(plan, KafkaCluster.parse(obj), Connection("b:9092"), allowed)
+    return Job(plan, KafkaCluster.parse(obj), "sim", Connection("b:9092"), allowed)
 
 
 def test_a_namespace_plans_for_the_topics_that_it_may_move(world: Planning) -> None:

@@ -395,3 +395,27 @@ def test_a_record_of_a_cluster_that_cannot_be_read_stops_no_undo(world: World) -
     world.delete("move")
     world.safe_tick(until=lambda: set(world.kafka.reassignments) == {THEIRS})
     world.safe_tick(until=lambda: world.store.get("uid-move") is None)
+
+
+def test_definitions_of_an_earlier_version_stop_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API server drops the fields of a record that they lack."""
+    write, create = world.kube.write_record, world.kube.create
+
+    def dropped(spec: Object) -> Object:
+        return {name: value for name, value in spec.items() if name not in ("clusterId", "parts")}
+
+    async def write_record(obj: Object, spec: Object, *, held: bool) -> Object:
+        return await write(obj, dropped(spec), held=held)
+
+    async def created(obj: Object) -> Object:
+        return await create(obj | {"spec": dropped(obj["spec"])})
+
+    monkeypatch.setattr(world.kube, "write_record", write_record)
+    monkeypatch.setattr(world.kube, "create", created)
+    for objects in (world.kube.objects, world.store._objects):
+        objects.pop("uid-uid-main-0")
+    world.restart()
+    world.add("late", LATER, (4, 2, 3))
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    world.delete("move")
+    world.tick(until=lambda: set(world.kafka.reassignments) == {LATER, THEIRS})

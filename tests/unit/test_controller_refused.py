@@ -127,7 +127,6 @@ def test_a_resource_of_an_unreadable_namespace_takes_no_place_from_others(world:
     add_elsewhere(world)
     refuse(world, FORBIDDEN, *RECORDS, *READS, "write_status", "add_finalizer", "remove_finalizer")
     world.store.unreadable_namespaces.add("team-b")
-    world.store.turned["team-b"] = world.kube.now()
     world.add("late", LATER, (4, 2, 3))
     world.safe_tick(until=lambda: LATER in world.kafka.reassignments)
     assert OURS not in world.kafka.reassignments

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
+from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller import supervisor
 from reassign.controller.cluster.observer import Observer
 from reassign.controller.cluster.unserved import Unserved
@@ -17,7 +20,7 @@ from reassign.controller.objects.store import Store
 from reassign.controller.server import Health
 from reassign.controller.supervisor import Supervisor
 from reassign.core.cluster import ClusterHold, check_identity, cluster_status, hold_of, unready_status
-from reassign.core.duplicates import duplicate_of, not_yet_seen
+from reassign.core.duplicates import Peer, abandoned, duplicate_of, not_yet_stopped
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, TopicPartition
@@ -34,38 +37,38 @@ def store(*objects: Any) -> Store:
 
 
 def test_brokers_of_another_cluster_than_at_first_are_not_touched() -> None:
-    pinned = KafkaCluster.parse(cluster("main", cluster_id="one"))
-    check_identity(pinned, "one")
+    check_identity(None, "one")
+    check_identity("one", "one")
     with pytest.raises(ClusterError) as raised:
-        check_identity(pinned, "two")
+        check_identity("one", "two")
     assert raised.value.reason is Reason.CLUSTER_ID_CHANGED
 
 
-NOW = START + timedelta(days=30)
+NOW = 1000.0
 
 
-def ready(obj: Any, *, for_seconds: int = 3600, reason: str = "Connected") -> Any:
-    """The same KafkaCluster, Ready, or for this reason not, for so long."""
-    since = (NOW - timedelta(seconds=for_seconds)).isoformat()
-    status = {"type": "Ready", "status": str(reason == "Connected"), "reason": reason, "message": ""}
-    return obj | {"status": obj["status"] | {"conditions": [{**status, "lastTransitionTime": since}]}}
+def peer(name: str, created: str = "2026-01-01T00:00:00Z", unready: str = "", for_seconds: float = 900) -> Peer:
+    """A KafkaCluster for the cluster `one`, Ready, or for this reason not, for so long."""
+    return Peer(KafkaCluster.parse(cluster(name, created)), "one", unready, NOW - for_seconds)
 
 
-def the_duplicate(obj: Any, *others: Any, cluster_id: str = "one") -> Problem | None:
-    return duplicate_of(KafkaCluster.parse(obj), cluster_id, store(obj, *others).readable_clusters(), NOW)
+OLDER, YOUNGER = partial(peer, "a"), partial(peer, "b", "2026-01-02T00:00:00Z")
+
+
+def the_duplicate(of: Peer, *others: Peer, cluster_id: str = "one") -> Problem | None:
+    return duplicate_of(of.cluster, cluster_id, [of, *others], NOW)
 
 
 def test_of_two_for_the_same_brokers_the_younger_is_held() -> None:
-    older, younger = cluster("a", "2026-01-01T00:00:00Z", "one"), cluster("b", "2026-01-02T00:00:00Z", "one")
-    held = the_duplicate(younger, ready(older))
+    held = the_duplicate(YOUNGER(), OLDER())
     assert held is not None
     assert held.reason is Reason.DUPLICATE_CLUSTER
     assert "kafka/a" in held.message
-    assert the_duplicate(ready(older), ready(younger)) is None
+    assert the_duplicate(OLDER(), YOUNGER()) is None
 
 
 def test_the_uid_decides_between_two_clusters_of_one_age() -> None:
-    first, second = ready(cluster("a", cluster_id="one")), ready(cluster("b", cluster_id="one"))
+    first, second = peer("a"), peer("b")
     assert the_duplicate(second, first) is not None
     assert the_duplicate(first, second) is None
     assert the_duplicate(second, first, cluster_id="two") is None
@@ -74,6 +77,7 @@ def test_the_uid_decides_between_two_clusters_of_one_age() -> None:
 @pytest.mark.parametrize(
     ("reason", "seconds", "holds"),
     [
+        ("Connecting", 89, True),  # the process has just started
         ("ClusterUnreachable", 89, True),  # a request of it may be under way
         ("ClusterUnreachable", 90, False),
         ("AuthenticationFailed", 90, False),
@@ -83,27 +87,47 @@ def test_the_uid_decides_between_two_clusters_of_one_age() -> None:
     ],
 )
 def test_an_older_cluster_that_is_not_ready_blocks_nothing(reason: str, seconds: int, holds: bool) -> None:
-    older, younger = cluster("a", "2026-01-01T00:00:00Z", "one"), cluster("b", "2026-01-02T00:00:00Z", "one")
-    assert bool(the_duplicate(younger, ready(older, for_seconds=seconds, reason=reason))) is holds
-    assert the_duplicate(younger, older) is None  # never Ready
+    assert bool(the_duplicate(YOUNGER(), OLDER(unready=reason, for_seconds=seconds))) is holds
 
 
 @pytest.mark.parametrize(
     ("own", "younger", "waits"),
     [
-        ({"reason": "ClusterUnreachable"}, {}, True),
+        ({"unready": "ClusterUnreachable"}, {}, True),
         ({"for_seconds": 1}, {}, True),
         ({"for_seconds": 90}, {}, False),  # the younger one has had its time
-        ({"for_seconds": 1}, {"reason": "DuplicateCluster"}, False),
-        ({"for_seconds": 1}, {"reason": "ClusterUnreachable"}, False),
+        ({"for_seconds": 1}, {"unready": "DuplicateCluster"}, False),
+        ({"for_seconds": 1}, {"unready": "ClusterUnreachable"}, False),
     ],
 )
 def test_one_that_is_ready_again_waits_for_the_younger_to_stop(own: Any, younger: Any, waits: bool) -> None:
-    older = ready(cluster("a", "2026-01-01T00:00:00Z", "one"), **own)
-    other = ready(cluster("b", "2026-01-02T00:00:00Z", "one"), **younger)
-    found = not_yet_seen(KafkaCluster.parse(older), "one", store(older, other).readable_clusters(), NOW)
-    assert bool(found) is waits
-    assert not_yet_seen(KafkaCluster.parse(other), "one", store(older, other).readable_clusters(), NOW) is None
+    peers = [OLDER(**own), YOUNGER(**younger)]
+    assert bool(not_yet_stopped(peers[0].cluster, "one", peers, NOW)) is waits
+    assert not_yet_stopped(peers[1].cluster, "one", peers, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("unready", "seconds", "taken"),
+    [
+        ("SecretNotFound", 90, ["c"]),
+        ("SecretNotFound", 89, []),
+        ("DuplicateCluster", 900, []),  # it restores them itself
+        ("ClusterDeleted", 900, []),
+        ("", 900, []),
+    ],
+)
+def test_only_the_served_cluster_takes_over_what_another_left(unready: str, seconds: float, taken: list[str]) -> None:
+    left = peer("c", "2026-01-03T00:00:00Z", unready, seconds)
+    peers = [OLDER(), YOUNGER(unready="DuplicateCluster"), left]
+    throttle = RecordedThrottles.parse({"topics": [{"topic": "orders", "configs": [{"name": "a", "value": "0:1"}]}]})
+    snapshot = replace(SimKafka({}).snapshot(), cluster_id="one")
+
+    def found(of: Peer) -> list[str]:
+        throttles = {left.cluster.metadata.uid: throttle}.get
+        return [other.metadata.name for other in abandoned(of.cluster, snapshot, peers, throttles, NOW)]
+
+    assert found(OLDER()) == taken
+    assert found(YOUNGER()) == []
 
 
 def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from reassign.controller.objects.packing import whole
-from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarding
+from reassign.core.model.forwarding import LANDING_SECONDS, SETTLE_SECONDS, Forwarding
 from reassign.core.model.steps import Alter, Cancel, Outcome, Result, Step
-from reassign.errors import ApiServerError, Reason
+from reassign.errors import ApiServerError, Reason, ReassignError
 from tests.unit.records import record
 from tests.unit.world import LATER, OURS, THEIRS, Object, World, api_object, forget
 
@@ -270,3 +270,45 @@ def test_a_cancel_without_record_and_answer_is_remembered(world: World, monkeypa
     assert record(world)[OURS.topic]["state"] == "InFlight"
     assert set(world.loop.memory.recent.unanswered) == {OURS}
     assert not world.loop.memory.recent.settled(OURS)
+
+
+def marked(world: World) -> bool:
+    return world.store.foreign_cancels("uid-main")
+
+
+def cancel_all(world: World) -> None:
+    world.pull("CancelAll")
+    world.tick(until=lambda: not world.kafka.reassignments)
+    assert marked(world)
+    world.add("late", LATER, (4, 2, 3))
+
+
+def test_after_a_restart_nothing_begins_while_a_cancel_of_others_may_land(world: World) -> None:
+    cancel_all(world)
+    world.restart()
+    forget(world.loop, started=time.monotonic())
+    world.pull("Run")
+    world.tick(3)
+    assert not world.kafka.reassignments
+    assert world.conditions("main")["Paused"] == "Connecting"
+    assert marked(world)
+    forget(world.loop, started=time.monotonic() - LANDING_SECONDS)
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    assert not marked(world)
+
+
+def test_the_process_that_cancelled_moves_of_others_goes_on_at_once(world: World) -> None:
+    cancel_all(world)
+    world.pull("Run")
+    world.tick(until=lambda: LATER in world.kafka.reassignments)
+    assert not marked(world)
+
+
+def test_no_move_of_others_is_cancelled_that_cannot_be_marked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> Any:
+        raise ReassignError(Reason.NOT_AUTHORIZED, "403")
+
+    monkeypatch.setattr(world.loop.writer.records, "mark_foreign_cancels", refuse)
+    world.pull("CancelAll")
+    world.tick(5)
+    assert set(world.kafka.reassignments) == {THEIRS}

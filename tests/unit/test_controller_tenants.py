@@ -34,7 +34,7 @@ from reassign.core.report.events import transitions
 from reassign.errors import ClusterError, PlanningError, Reason
 from tests.unit.examples import examples
 from tests.unit.sim import SimKafka, drive, resource
-from tests.unit.world import Brokers, Kube, World, api_object, connect, served, throttle_record
+from tests.unit.world import Brokers, Kube, World, api_object, cluster_record, connect, serve_beside, throttle_record
 
 TOKEN, TENANT = "zz9", "team-a"
 FOREIGN = re.compile(rf"{TOKEN}|\b90[1-5]\b")
@@ -88,6 +88,7 @@ class Tenants(World):
         self.put(
             api_object("KafkaCluster", "main", {"bootstrapServers": f"{TOKEN}:9092", "allowedNamespaces": allowed})
         )
+        self.put(cluster_record("main"))
         self.move("kafka", f"{TOKEN}-own", {MINE[3]: (4, 2, 3), SECRET[0]: (904, 902, 903)})
         self.move(f"{TOKEN}-team", f"{TOKEN}-others", {SECRET[1]: (905, 902, 903)})
         self.move(TENANT, "mine", {MINE[0]: (4, 2, 3), MINE[1]: (99, 2, 3), MINE[2]: (5, 2, 3), MINE[3]: (5, 2, 3)})
@@ -211,12 +212,12 @@ class Machine(RuleBasedStateMachine):
         obj = api_object("KafkaCluster", name, {"bootstrapServers": "b:9092"})
         created = "2025-01-01T00:00:00Z" if older else "2026-02-01T00:00:00Z"
         obj["metadata"] |= {"namespace": f"{TOKEN}-team", "creationTimestamp": created}
-        obj["status"] = served(reason=reason)
         for uid in (f"uid-{name}", f"uid-uid-{name}-0"):
             self.world.store.drop(uid)
         self.world.put(obj)
         if throttles:
             self.world.put(throttle_record(name, f"{TOKEN}-team"))
+        serve_beside(self.world, name, None if reason == "Connected" else Reason(reason))
         self.ticks()
 
     @rule(deleted=RARELY)

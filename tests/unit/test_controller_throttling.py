@@ -146,7 +146,7 @@ async def _later(snapshot: Snapshot) -> Snapshot:
 def loop_of(operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch) -> ClusterLoop:
     """The loop of the same KafkaCluster, connected already."""
     api: Any = operator.api
-    api.status |= {"clusterId": "sim", "observedGeneration": 1}
+    api.status |= {"observedGeneration": 1}
     unused: Any = None
 
     async def connected(observer: Any, _: object) -> Any:

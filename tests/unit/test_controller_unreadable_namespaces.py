@@ -22,7 +22,7 @@ from tests.unit.clusters import cluster, move
 from tests.unit.configs import copy
 from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.throttling import grow_up, show_changes
-from tests.unit.world import LATER, OURS, Object, World, served
+from tests.unit.world import LATER, OURS, Object, World
 
 REFUSED = ReassignError(Reason.NOT_AUTHORIZED, "may not list")
 AWAY = ApiServerError("away")
@@ -98,28 +98,6 @@ def test_what_is_known_of_a_refused_namespace_stays(site: Site) -> None:
     assert site.store.unreadable_namespaces == set()
 
 
-def test_a_served_cluster_in_a_refused_namespace_is_not_ready(site: Site) -> None:
-    in_b = cluster("other")
-    in_b["metadata"]["namespace"] = "b"
-    in_b["status"] = served()
-    site.kube.objects.append(in_b)
-    times = [datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2)]
-
-    def ready() -> tuple[str, datetime]:
-        [condition] = site.store.parse_cluster(in_b).status.conditions
-        return str(condition.status), condition.last_transition_time
-
-    site.list()
-    for at, errors, said in ((times[0], {"b": REFUSED}, "False"), (times[1], {}, "True")):
-        site.kube.now = lambda at=at: at  # type: ignore[method-assign, misc]
-        site.kube.errors = dict(errors)
-        for _ in range(2):  # the second one changes nothing
-            site.now += 300
-            site.list()
-            assert ready() == (said, at)
-            site.kube.now = lambda: datetime.now(UTC)  # type: ignore[method-assign]
-
-
 def test_what_a_list_leaves_out_is_gone_only_when_a_get_agrees(site: Site) -> None:
     assert site.list() == {"main", "move"}
     site.kube.hidden = {"move"}
@@ -170,7 +148,7 @@ def world() -> World:
 def allow(world: World, *namespaces: str) -> None:
     allowed = [{"name": name, "topics": ["*"]} for name in namespaces]
     world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=allowed))
-    world.loop.observer._connected_to = ("uid-main", world.store.readable_clusters()[0].spec)
+    world.loop.observer._connected_to = ("uid-main", world.store.peers()[0].cluster.spec)
 
 
 def in_team_a(world: World) -> None:

@@ -197,7 +197,7 @@ def test_an_alter_that_lands_on_a_topic_made_again_is_recorded(deleted: bool, th
     assert not driver.kafka.reassignments
 
 
-def test_no_other_resource_takes_what_a_held_alter_may_land_on() -> None:
+def test_no_other_resource_takes_a_partition_where_an_alter_may_land() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}, "a"), resource({P0: (5, 2, 3)}, "b"))
     driver.tick(lands_after=20)
     driver.kafka.topic_ids["orders"] = "made again"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reassign.api.kafka_cluster import Limits
+from reassign.api.partition_reassignment import Progress
 from reassign.core.model.forwarding import LANDING_SECONDS, SETTLE_SECONDS
 from reassign.core.model.record import active
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
@@ -13,7 +16,7 @@ from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
 from tests.unit.examples import examples
 from tests.unit.moves import ORIGINAL, TARGETS
-from tests.unit.sim import Driver, SimKafka, drive, resource, without_record
+from tests.unit.sim import START, Driver, SimKafka, drive, resource, without_record
 
 THEIRS = st.tuples(st.sampled_from(list(ORIGINAL)), st.permutations(range(6)), st.sampled_from((6, 7)))
 """Another client moves to brokers that no resource names, so that its moves differ from ours."""
@@ -132,6 +135,19 @@ class Shared(RuleBasedStateMachine):
         if killed:
             self.driver.restart()
             self.kafka.theirs |= moves
+        self.driver.tick()
+
+    @rule(uid=st.sampled_from("ab"), ended=st.booleans(), moving=st.booleans())
+    def a_status_is_forged(self, uid: str, ended: bool, moving: bool) -> None:
+        """It says that all has ended, or that partitions are in flight; then a record without entries looks lost."""
+        before = self.driver.resources[uid]
+        forged = {
+            "observed_generation": before.generation,
+            "completion_time": START if ended else None,
+            "progress": Progress(partitions_in_flight=1) if moving else None,
+        }
+        resource = replace(before, status=before.status.model_copy(update=forged))
+        self.driver.resources[uid] = replace(resource, record_lost=not resource.record and resource.has_moved)
         self.driver.tick()
 
     @rule()

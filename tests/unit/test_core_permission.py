@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from reassign.core.model.permission import Permission
+from reassign.core.model.record import Entry
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.snapshot import Reassignment, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel
 from reassign.errors import Reason
+from tests.unit.configs import broker, copy, topic
 from tests.unit.sim import SimKafka, drive, partitions, resource, states, true_conditions, without_record
 
 ALLOWED = Permission({"kafka": ("*",), "team-a": ("team-a-*", "shared.?")})
@@ -106,3 +109,73 @@ def test_a_forged_loss_of_the_record_takes_over_no_foreign_moves(tp: TopicPartit
     driver.ticks(6)
     assert tp in kafka.reassignments
     assert not any(isinstance(step, Cancel) for step in kafka.writes)
+
+
+def forged(state: State, target: tuple[int, ...], **more: object) -> Entry:
+    """An entry that others have written about the topic of others."""
+    return replace(Entry("id-payments", (2, 1), target, state), **more)
+
+
+def holding(entry: Entry, **options: object) -> Resource:
+    found = of_team_a(resource({OTHERS: entry.target}, throttle={"interBroker": "1Mi"}, **options))
+    return replace(found, record={OTHERS: entry})
+
+
+THEIRS = Reassignment((3, 2, 1), (3,), (1,))
+HANGING = Reassignment((1, 5, 3), (3,), (3,))
+
+
+@pytest.mark.parametrize("move", [None, THEIRS, HANGING], ids=["no move", "their move", "a move that hangs"])
+@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("target", [(1, 2), (2, 1), (4, 2)])
+def test_a_forged_record_touches_nothing_of_others(
+    state: State, target: tuple[int, ...], deleted: bool, move: Reassignment | None
+) -> None:
+    if state is State.RESTORING:
+        return  # no record has it
+    kafka = SimKafka({OTHERS: (1, 2)}, leader={OTHERS: 2})
+    if move:
+        kafka.replicas[OTHERS], kafka.reassignments[OTHERS] = move.replicas, move
+    driver = drive(kafka, holding(forged(state, target)), permission=ALLOWED)
+    driver.configs = {topic(OTHERS.topic): {}, **{broker(b): {} for b in range(6)}}
+    before = copy(driver.configs)
+    if deleted:
+        driver.delete("a")
+    driver.ticks(12)
+    assert kafka.writes == []
+    assert driver.configs == before
+    assert (driver.gone == {"a"}) is deleted
+
+
+def test_only_a_move_that_is_listed_as_recorded_is_brought_back() -> None:
+    kafka = SimKafka({OTHERS: (1, 2)})
+    kafka.replicas[OTHERS], kafka.reassignments[OTHERS] = THEIRS.replicas, THEIRS
+    driver = drive(kafka, holding(forged(State.IN_FLIGHT, (3, 2))), permission=ALLOWED)
+    driver.delete("a")
+    driver.ticks(10)
+    assert [type(step) for step in kafka.writes] == [Cancel, Alter]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_throttled_move_without_permission_is_brought_back(restarted: bool) -> None:
+    driver = drive(
+        SimKafka({MINE: (1, 2)}),
+        of_team_a(resource({MINE: (3, 2)}, throttle={"interBroker": "1Mi"})),
+        permission=ALLOWED,
+        configs={topic(MINE.topic): {}, **{broker(b): {} for b in range(6)}},
+    )
+    before = copy(driver.configs)
+    driver.ticks(3)
+    throttled = copy(driver.configs)
+    assert throttled != before
+    driver.permission = Permission({"kafka": ("*",)})
+    if restarted:
+        driver.restart()
+    driver.ticks(3)
+    assert driver.configs == throttled
+    driver.delete("a")
+    driver.ticks(100)
+    assert driver.gone == {"a"}
+    assert driver.kafka.replicas[MINE] == (1, 2)
+    assert driver.configs == before

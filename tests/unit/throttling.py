@@ -16,6 +16,7 @@ from reassign.controller.cluster.actor import Actor
 from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.writing.throttle_record import ThrottleRecord
+from reassign.core.duplicates import Peer
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.recent_changes import RecentChanges
@@ -84,6 +85,18 @@ class ApiServer:
     def parts(self, uid: str) -> list[Any]:
         return [SimpleNamespace()]
 
+    def cluster_id(self, uid: str) -> str:
+        return "sim"
+
+    async def mark_foreign_cancels(self, cluster: object, sent: bool) -> None:
+        """None is sent."""
+
+    def foreign_cancels(self, uid: str) -> bool:
+        return False
+
+    def note_served(self, uid: str, problem: object) -> None:
+        """There is no other KafkaCluster."""
+
     def has_record(self, uid: str) -> bool:
         return True
 
@@ -102,8 +115,11 @@ class ApiServer:
     def uids(self) -> frozenset[str]:
         return frozenset()
 
-    def readable_clusters(self) -> list[KafkaCluster]:
-        return [self.parsed]
+    def peers(self) -> list[Peer]:
+        return [Peer(self.parsed, "sim", "", 0.0)]
+
+    def clock(self) -> float:
+        return 0.0
 
     def settled(self, key: object) -> list[Any]:
         return []

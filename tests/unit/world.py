@@ -23,6 +23,7 @@ from reassign.controller.server import Health
 from reassign.controller.writing.writer import Writer
 from reassign.core.model.forwarding import Forwarding
 from reassign.core.model.layout import Layout, layout_seen
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step, not_directed
 from reassign.errors import ApiServerError, ClusterError, ConflictError, Reason, ReassignError
@@ -191,6 +192,7 @@ class World:
         self.store = Store()
         self.kube = Kube()
         self.put(api_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
+        self.put(cluster_record("main"))
         self.add("move", OURS, (4, 2, 3))
         self.metrics = Metrics()
         self.planner = Planner()
@@ -273,6 +275,13 @@ class World:
         return [[move["topic"] for move in moves] for moves in self.kube.config_maps]
 
 
+def serve_beside(world: World, name: str, reason: Reason | None = None) -> None:
+    """The process serves this KafkaCluster for the same brokers, too: it is Ready, or for this reason not."""
+    if world.store.cluster_id(f"uid-{name}") is None:
+        world.put(cluster_record(name, world.store.get(f"uid-{name}")["metadata"]["namespace"]))  # type: ignore[index]
+    world.store.note_served(f"uid-{name}", reason and Problem(reason, ""))
+
+
 def connect(loop: ClusterLoop, client: Any, cluster: KafkaCluster) -> None:
     """Have it connected to these brokers, in an operator that has been running for long."""
     loop.observer.client, loop.observer.connection = client, Connection("b:9092")
@@ -299,25 +308,25 @@ def api_object(kind: str, name: str, spec: Object) -> Object:
         "kind": kind,
         "metadata": metadata,
         "spec": spec,
-        "status": {"observedGeneration": NEVER_WRITTEN} | ({"clusterId": "sim"} if kind == "KafkaCluster" else {}),
+        "status": {"observedGeneration": NEVER_WRITTEN},
     }
 
 
-def served(since: str = "2025-01-01T00:00:00Z", reason: str = "Connected") -> Object:
-    """The status of a KafkaCluster for these brokers: Ready, or for this reason not."""
-    ready = {"type": "Ready", "status": str(reason == "Connected"), "reason": reason, "message": ""}
-    return {"clusterId": "sim", "conditions": [{**ready, "lastTransitionTime": since}]}
-
-
-def throttle_record(cluster: str, namespace: str = "kafka") -> Object:
-    """The record of a throttle that is set on a topic for a KafkaCluster."""
-    config = {"name": "follower.replication.throttled.replicas", "value": "0:1"}
-    throttle = {"topics": [{"topic": "other", "configs": [config]}]}
-    made = api_object("ReassignmentRecord", f"uid-{cluster}-0", {"part": 0, "throttle": throttle})
-    made["spec"]["clusterRef"] = {"name": cluster, "namespace": namespace}
+def cluster_record(cluster: str, namespace: str = "kafka", cluster_id: str = "sim", **more: Any) -> Object:
+    """The record of a KafkaCluster, for the simulated brokers if nothing else is said."""
+    spec = {"clusterRef": {"name": cluster, "namespace": namespace}, "part": 0, "clusterId": cluster_id, **more}
+    made = api_object("ReassignmentRecord", f"uid-{cluster}-0", spec)
     version = made["apiVersion"]
     owner = {"apiVersion": version, "kind": "KafkaCluster", "name": cluster, "uid": f"uid-{cluster}"}
     made["metadata"] |= {"namespace": namespace, "ownerReferences": [owner]}
+    return made
+
+
+def throttle_record(cluster: str, namespace: str = "kafka") -> Object:
+    """The record of a KafkaCluster for which a throttle is set on a topic."""
+    config = {"name": "follower.replication.throttled.replicas", "value": "0:1"}
+    made = cluster_record(cluster, namespace, throttle={"topics": [{"topic": "other", "configs": [config]}]})
+    made["metadata"]["resourceVersion"] = "2"  # it is written after the id
     return made
 
 

@@ -388,6 +388,9 @@ class PacingStatus(Model):
     """Why, and what to do, as a sentence."""
 
 
+ClusterId = Annotated[str, Field(max_length=MAX_ID_CHARACTERS)]
+
+
 class KafkaClusterStatus(Model):
     """The observed state of the cluster."""
 
@@ -399,8 +402,9 @@ class KafkaClusterStatus(Model):
     ThrottleDrift while True: another client changes throttles in use again and again.
     Reconciling while it connects, or cannot be reached for less than 10 minutes. Stalled while True: the message says
     what is wrong, and what to do."""
-    cluster_id: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)] | None = None
-    """Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is done."""
+    cluster_id: ClusterId | None = None
+    """Kafka's id of the cluster. A ReassignmentRecord has it since the first connection: when it changes, nothing more
+    is done."""
     brokers: Annotated[tuple[BrokerStatus, ...], Field(max_length=MAX_BROKERS)] = ()
     """The registered brokers, at most 1000, by id."""
     replication_factor_guard: ReplicationFactorGuard | None = None

@@ -16,7 +16,7 @@ from reassign.api.common import (
     PartitionId,
     Seconds,
 )
-from reassign.api.kafka_cluster import ThrottleStatus
+from reassign.api.kafka_cluster import ClusterId, ThrottleStatus
 from reassign.api.limits import (
     MAX_COPIED_PARTITIONS,
     MAX_PART_PARTITIONS,
@@ -117,6 +117,12 @@ class ReassignmentRecordSpec(Model):
     """The deletionDeadlineSeconds of the owner."""
     topics: Annotated[tuple[RecordTopic, ...], Field(max_length=MAX_PART_PARTITIONS)] = ()
     """What was done to at most 100 partitions; written before the alter."""
+    cluster_id: ClusterId | None = None
+    """Of a KafkaCluster: Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is
+    done."""
+    foreign_cancels: bool = False
+    """Of a KafkaCluster: whether cancels of other clients' moves may be under way. Written before CancelAll sends
+    them."""
     throttle: RecordedThrottles | None = None
     """Of a KafkaCluster: the throttles that are set, and what was there before; written before they are set."""
 

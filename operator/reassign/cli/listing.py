@@ -70,7 +70,7 @@ async def in_flight(kube: Kube, cluster: str) -> TargetReplicas:
     connection, by = await live.resolve(namespace_of(kube), cluster, kube.login)
     async with live.read_only(connection) as client:
         snapshot = await client.observe((), (), ())
-    check_identity(by, snapshot.cluster_id)
+    check_identity(by.status.cluster_id, snapshot.cluster_id)
     return {tp: move.final for tp, move in snapshot.reassignments.items()}
 
 

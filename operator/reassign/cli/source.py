@@ -57,7 +57,7 @@ async def observe_live(where: Where) -> tuple[Snapshot, KafkaCluster | None]:
     """Observe a whole live cluster."""
     connection, by = await _connection(where)
     async with live.read_only(connection) as client:
-        observed, notes = await live.observe(client, by)
+        observed, notes = await live.observe(client, by.status.cluster_id if by else None)
     _print_notes(notes)
     return observed, by
 

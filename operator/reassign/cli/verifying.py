@@ -97,7 +97,7 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
         began = time.monotonic()
         snapshot = await _observe(client, [*resources, *served.others])
     if served.cluster:
-        check_identity(served.cluster, snapshot.cluster_id)
+        check_identity(served.cluster.status.cluster_id, snapshot.cluster_id)
     memory = Memory.begin(began)
     recent = memory.recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs.keys())
     return findings(resources, served.others, snapshot, served.rules, replace(memory, recent=recent))

@@ -21,6 +21,12 @@ from reassign.core.model.steps import Cancel, Outcome, Result, Step
 from reassign.errors import Reason
 from reassign.text import listed
 
+CANCELS_MAY_LAND = Problem(
+    Reason.CONNECTING,
+    "an earlier process has cancelled moves of other clients (CancelAll), and brokers may hold such a cancel for up to "
+    "75 seconds: nothing begins until it cannot land on a new move any more",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Undo:

@@ -19,10 +19,11 @@ from reassign.api.limits import MAX_BROKERS, MAX_FOREIGN, MAX_SHORT_TEXT_CHARACT
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.claim import ClaimState
-from reassign.core.duplicates import Throttles, duplicate_of, not_yet_seen, older_throttles, younger_throttles
+from reassign.core.duplicates import Peer, Throttles, duplicate_of, not_yet_stopped, peers_throttles
 from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
+from reassign.core.model.read_back import DeclaredCluster
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.report.conditions import ConditionState, conditions, unready
@@ -33,7 +34,7 @@ from reassign.text import counted, listed
 
 
 def hold_of(
-    cluster: KafkaCluster,
+    cluster: DeclaredCluster,
     unsettled: Collection[str],
     throttle: RecordedThrottles | None = None,
     orphaned: Collection[TopicPartition] = (),
@@ -79,9 +80,8 @@ def orphaned_throttles(throttle: RecordedThrottles) -> Event:
     return Event(True, Happened.THROTTLES_ORPHANED, note)
 
 
-def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
-    """Raise ClusterError when the brokers are of another cluster than at first."""
-    pinned = cluster.status.cluster_id
+def check_identity(pinned: str | None, cluster_id: str) -> None:
+    """Raise ClusterError when the brokers are of another cluster than the one that is pinned, if one is."""
     if pinned and pinned != cluster_id:
         raise ClusterError(
             Reason.CLUSTER_ID_CHANGED,
@@ -90,14 +90,14 @@ def check_identity(cluster: KafkaCluster, cluster_id: str) -> None:
         )
 
 
-def permission_of(cluster: KafkaCluster) -> Permission:
+def permission_of(cluster: DeclaredCluster) -> Permission:
     """Return who may move what: its own namespace everything, others what spec.allowedNamespaces says."""
     others = {allowed.name: allowed.topics for allowed in cluster.spec.allowed_namespaces}
     owner = cluster.metadata.namespace
     return Permission(others | {owner: ("*",)}, owner)
 
 
-def unread_namespaces(cluster: KafkaCluster, unreadable: Collection[str]) -> Problem | None:
+def unread_namespaces(cluster: DeclaredCluster, unreadable: Collection[str]) -> Problem | None:
     """Return which allowed namespaces cannot be read now: nothing new of theirs is served."""
     names = sorted(namespace for namespace in permission_of(cluster).allowed if namespace in unreadable)
     if not names:
@@ -152,31 +152,32 @@ class ClusterHold:
 
 
 def hold_now(
-    cluster: KafkaCluster,
+    cluster: DeclaredCluster,
     snapshot: Snapshot,
-    others: Sequence[KafkaCluster],
+    peers: Collection[Peer],
     unsettled: Collection[str],
     throttles: Throttles,
-    now: datetime,
+    now: float,
     claim: ClaimState | None = None,
     unreadable: Collection[str] = (),
 ) -> ClusterHold:
-    """Return how a cluster is served, by what is not settled on it and by others that stand for the same brokers.
+    """Return how a cluster is served, by what is not settled on it and by its `peers` on the same brokers.
 
     A KafkaCluster in an `unreadable` namespace may have changed unseen: nothing new begins, and its throttles stay.
     """
     unseen = not_readable(cluster.metadata.namespace) if cluster.metadata.namespace in unreadable else None
-    older = duplicate_of(cluster, snapshot.cluster_id, others, now)
+    older = duplicate_of(cluster, snapshot.cluster_id, peers, now)
     throttle = throttles(cluster.metadata.uid)
+    restoring, younger = peers_throttles(cluster, snapshot, peers, throttles)
     return ClusterHold(
         hold=hold_of(cluster, unsettled, throttle, left_in_flight(throttle, snapshot))
         or older
         or (claim.claimed if claim else None)
         or unseen,
-        pause=not_yet_seen(cluster, snapshot.cluster_id, others, now),
+        pause=not_yet_stopped(cluster, snapshot.cluster_id, peers, now),
         older=older,
-        younger=younger_throttles(cluster, snapshot, others, throttles) or unseen,
-        restoring=older_throttles(cluster, snapshot, others, throttles),
+        younger=younger or unseen,
+        restoring=restoring,
         claim=claim,
         unread=unread_namespaces(cluster, unreadable),
         unseen=unseen,
@@ -189,7 +190,7 @@ def unknown_hold(problem: Problem) -> ClusterHold:
     return ClusterHold(hold=problem, older=problem, younger=problem)
 
 
-def rules_of(cluster: KafkaCluster, hold: ClusterHold, throttle: RecordedThrottles | None = None) -> ClusterRules:
+def rules_of(cluster: DeclaredCluster, hold: ClusterHold, throttle: RecordedThrottles | None = None) -> ClusterRules:
     """Return the rules for the cluster's resources now; `throttle` is the record of what is set."""
     limits = cluster.spec.limits
     if hold.pacing:

@@ -1,91 +1,80 @@
 """Two KafkaClusters for the same brokers: which one starts moves, and which one sets throttles.
 
-Both have the same id pinned in their statuses, and the older one starts moves while it is Ready. So a KafkaCluster that
-never does anything blocks no other one. Each believes the other's status: one that is Ready again starts nothing before
-the younger one has said that it is a duplicate. One whose namespace cannot be read starts nothing and cannot say so:
-`as_served` does.
+The records of both have the same id, and the older one starts moves while it is Ready. So a KafkaCluster that never
+does anything blocks no other one. One process serves both, and knows of each how it is served: no status is asked. One
+that is Ready again starts nothing before the younger one has stopped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
 
-from reassign.api.common import Condition, ConditionStatus
-from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.model.problem import Name, Names, Problem
+from reassign.core.model.read_back import DeclaredCluster
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import Reason
 
 Throttles = Callable[[str], RecordedThrottles | None]
 """The record of the throttles of a KafkaCluster, by its uid."""
-HANDOVER = timedelta(seconds=90)
+HANDOVER_SECONDS = 90.0
 """How long a KafkaCluster that is not Ready any more may still have a request under way: brokers hold one that they
-forward for up to 60 seconds. For as long one that is Ready again waits for a younger one to see that."""
+forward for up to 60 seconds. For as long one that is Ready again waits for a younger one to stop."""
 
 
-def as_served(cluster: KafkaCluster, since: datetime, *, readable: bool) -> KafkaCluster:
-    """Return a KafkaCluster as its status would be if it told since when its namespace is readable, or not.
+class Peer(NamedTuple):
+    """A KafkaCluster, and how this process serves it."""
 
-    It is not Ready while its namespace is unreadable, and Ready again only since it can be read.
-    """
-    ready = _ready(cluster)
-    if ready is None or ready.status is not ConditionStatus.TRUE:
-        return cluster
-    now: dict[str, object] = {"last_transition_time": max(ready.last_transition_time, since)}
-    if not readable:
-        now |= {"status": ConditionStatus.FALSE, "reason": Reason.NOT_AUTHORIZED}
-    conditions = (c.model_copy(update=now) if c is ready else c for c in cluster.status.conditions)
-    status = cluster.status.model_copy(update={"conditions": tuple(conditions)})
-    return cluster.model_copy(update={"status": status})
+    cluster: DeclaredCluster
+    cluster_id: str | None
+    """Kafka's id of the cluster, by its record."""
+    unready: str
+    """The reason why it is not Ready; empty where it is."""
+    since: float
+    """Since when its `standing` is that, by a monotonic clock. A new process knows of none before its start."""
+    record_unread: bool = False
+    """Whether its record cannot be read, so that it may have set throttles."""
 
 
-def duplicate_of(
-    cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster], now: datetime
-) -> Problem | None:
+def duplicate_of(cluster: DeclaredCluster, cluster_id: str, peers: Iterable[Peer], now: float) -> Problem | None:
     """Return the problem of an older KafkaCluster that serves the same brokers, if any: only that one starts moves.
 
     One that is not Ready keeps nothing from being served: anyone who may make a KafkaCluster could block another one.
     """
-    older = next((o for o in _same(cluster, cluster_id, others) if _age(o) < _age(cluster) and _serves(o, now)), None)
+    same = _same(cluster, cluster_id, peers)
+    older = next((peer for peer in same if _age(peer.cluster) < _age(cluster) and _serves(peer, now)), None)
     if older is None:
         return None
     return Problem(
         Reason.DUPLICATE_CLUSTER,
         "the older KafkaCluster ",
-        _name(older),
+        _name(older.cluster),
         f" stands for the same cluster {cluster_id}; refer to that one, from a new resource",
     )
 
 
-def not_yet_seen(
-    cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster], now: datetime
-) -> Problem | None:
+def not_yet_stopped(cluster: DeclaredCluster, cluster_id: str, peers: Collection[Peer], now: float) -> Problem | None:
     """Return the problem of a younger KafkaCluster that served the same brokers while this one was not Ready.
 
-    The wait lasts until the younger one says that it starts nothing any more, and for `HANDOVER` at most: one that says
-    nothing does not block this one.
+    The wait lasts until the younger one starts nothing any more, and for `HANDOVER_SECONDS` at most.
     """
-    ready = _ready(cluster)
-    if ready and ready.status is ConditionStatus.TRUE and now - ready.last_transition_time >= HANDOVER:
+    uid = cluster.metadata.uid
+    if any(p.cluster.metadata.uid == uid and not p.unready and now - p.since >= HANDOVER_SECONDS for p in peers):
         return None
-    for other in _same(cluster, cluster_id, others):
-        its = _ready(other)
-        if _age(other) > _age(cluster) and its and its.status is ConditionStatus.TRUE:
+    for peer in _same(cluster, cluster_id, peers):
+        if _age(peer.cluster) > _age(cluster) and not peer.unready:
             return Problem(
-                Reason.CONNECTING, "the younger KafkaCluster ", _name(other), " is about to stop starting moves"
+                Reason.CONNECTING, "the younger KafkaCluster ", _name(peer.cluster), " is about to stop starting moves"
             )
     return None
 
 
-def _serves(other: KafkaCluster, now: datetime) -> bool:
+def _serves(peer: Peer, now: float) -> bool:
     """Whether a KafkaCluster starts moves, or was about to until just now."""
-    ready = _ready(other)
-    if ready is None or ready.status is ConditionStatus.TRUE:
-        return ready is not None
-    return ready.reason not in STARTS_NOTHING and now - ready.last_transition_time < HANDOVER
+    return not peer.unready or (peer.unready not in STARTS_NOTHING and now - peer.since < HANDOVER_SECONDS)
 
 
 STARTS_NOTHING = frozenset(
@@ -94,62 +83,66 @@ STARTS_NOTHING = frozenset(
 """Why a KafkaCluster whose brokers are reached starts nothing new: it only ends what it has begun."""
 
 
-def _ready(cluster: KafkaCluster) -> Condition | None:
-    return next((c for c in cluster.status.conditions if c.type == "Ready"), None)
+def standing(unready: str) -> tuple[bool, bool]:
+    """Return what counts of why a KafkaCluster is not Ready: whether it is Ready, and whether it ends what it began."""
+    return not unready, unready in STARTS_NOTHING
 
 
-def younger_throttles(
-    cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster], throttles: Throttles
-) -> Problem | None:
-    """Return why this one leaves the throttles alone: a younger KafkaCluster has set some on the same brokers.
+def abandoned(
+    cluster: DeclaredCluster, snapshot: Snapshot, peers: Collection[Peer], throttles: Throttles, now: float
+) -> list[DeclaredCluster]:
+    """Return the KafkaClusters that can restore nothing any more: what they have set on the same brokers is taken over.
 
-    The younger one set them before it was known to be a duplicate. If both set rates, each would restore the other's.
+    One that is being deleted, or is a duplicate, restores its throttles itself. Only the one that is served takes over.
     """
-    those = _with_throttles(cluster, snapshot, others, throttles)
-    return next((_throttled("younger", other) for other in those if _age(other) > _age(cluster)), None)
+    if duplicate_of(cluster, snapshot.cluster_id, peers, now):
+        return []
+    those = (p for p in _with_throttles(cluster, snapshot, peers, throttles) if not p.record_unread)
+    return [p.cluster for p in those if standing(p.unready) == (False, False) and now - p.since >= HANDOVER_SECONDS]
 
 
-def older_throttles(
-    cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster], throttles: Throttles
-) -> Problem | None:
-    """Return why this one sets no throttle: an older KafkaCluster that is not served any more restores some.
+def peers_throttles(
+    cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer], throttles: Throttles
+) -> tuple[Problem | None, Problem | None]:
+    """Return why this one sets no throttle: an older, and a younger, KafkaCluster has set some on the same brokers.
 
-    If the older one cannot reach the brokers now, it waits, once it can, until this one has restored its own throttles.
+    If both set rates, each would restore the other's. So the younger one restores its own first.
     """
-    those = _with_throttles(cluster, snapshot, others, throttles)
-    those = (other for other in those if (ready := _ready(other)) and ready.reason in STARTS_NOTHING)
-    return next((_throttled("older", other) for other in those if _age(other) < _age(cluster)), None)
+    those = sorted((p.cluster for p in _with_throttles(cluster, snapshot, peers, throttles)), key=_age)
+    older = next((_throttled("older", other) for other in those if _age(other) < _age(cluster)), None)
+    return older, next((_throttled("younger", other) for other in those if _age(other) > _age(cluster)), None)
 
 
 def _with_throttles(
-    cluster: KafkaCluster, snapshot: Snapshot, others: Iterable[KafkaCluster], throttles: Throttles
-) -> Iterator[KafkaCluster]:
-    same = _same(cluster, snapshot.cluster_id, others)
-    return (other for other in same if left_to_restore(throttles(other.metadata.uid), snapshot.brokers))
+    cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer], throttles: Throttles
+) -> Iterator[Peer]:
+    same = _same(cluster, snapshot.cluster_id, peers)
+    return (p for p in same if p.record_unread or left_to_restore(throttles(p.cluster.metadata.uid), snapshot.brokers))
 
 
-def _throttled(which: str, other: KafkaCluster) -> Problem:
+def _throttled(which: str, other: DeclaredCluster) -> Problem:
     return Problem(
         Reason.THROTTLE_NOT_SET,
         f"the {which} KafkaCluster ",
         _name(other),
         " has throttles on the same brokers and restores them when its moves have ended: nothing throttled begins "
-        "before that; if they stay, its status says why",
+        "before that. When it has not been Ready for 90 seconds, this one takes them over, provided that the "
+        "operator can read and write its ReassignmentRecord",
     )
 
 
-def _same(cluster: KafkaCluster, cluster_id: str, others: Iterable[KafkaCluster]) -> Iterator[KafkaCluster]:
+def _same(cluster: DeclaredCluster, cluster_id: str, peers: Iterable[Peer]) -> Iterator[Peer]:
     """Return the other KafkaClusters that stand for the same brokers."""
-    return (o for o in others if o.metadata.uid != cluster.metadata.uid and o.status.cluster_id == cluster_id)
+    return (p for p in peers if p.cluster.metadata.uid != cluster.metadata.uid and p.cluster_id == cluster_id)
 
 
-def _name(cluster: KafkaCluster) -> Names:
+def _name(cluster: DeclaredCluster) -> Names:
     """Return a KafkaCluster's name for those who may refer to it; the owner of another one is no exception."""
     meta, allowed = cluster.metadata, (one.name for one in cluster.spec.allowed_namespaces)
     name = Name(f"{meta.namespace}/{meta.name}", namespaces=frozenset({meta.namespace, *allowed}), elsewhere=True)
     return Names((name,), "of another namespace")
 
 
-def _age(cluster: KafkaCluster) -> tuple[datetime, str]:
+def _age(cluster: DeclaredCluster) -> tuple[datetime, str]:
     assert cluster.metadata.creation_timestamp is not None
     return cluster.metadata.creation_timestamp, cluster.metadata.uid

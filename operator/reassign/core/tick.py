@@ -1,9 +1,9 @@
 """The tick: decide what to do about all resources of a cluster, gate it by what could be prepared, settle what it met.
 
 Pure functions, each from values to a new `Decision`: `decide`, then `gate` after the throttles were changed, `recorded`
-after the records were written, `kept` after what the brake undoes was kept, and `settle` after the steps. `kubectl
-kafka-reassign verify` calls `decide` alone. Nothing is remembered but the records, and the `Memory`, which comes in and
-goes out.
+after the records were written, `kept` and `marked` after what the brake undoes was kept and noted, and `settle` after the
+the steps. `kubectl kafka-reassign verify` calls `decide` only. Nothing is remembered but the records, and the `Memory`,
+which comes in and goes out.
 
 Resources are judged in the order of their age, so that the older one goes first where two want the same partition.
 """
@@ -174,9 +174,14 @@ def _undecided(verdicts: Sequence[Verdict], memory: Memory, inputs: _Inputs) -> 
 
 def _throttled(decision: Decision, inputs: _Inputs) -> Decision:
     """Decide about the throttles that the moves need."""
-    memory = decision.memory
+    memory, rules = decision.memory, inputs.rules
     verdicts, throttle, after = decide_throttles(
-        decision.verdicts, inputs.snapshot, inputs.configs, memory.throttle, memory.recent, inputs.rules.throttle
+        decision.verdicts,
+        inputs.snapshot,
+        inputs.configs,
+        memory.throttle,
+        memory.recent,
+        replace(rules.throttle, permission=rules.permission),
     )
     return replace(decision, verdicts=tuple(verdicts), throttle=throttle, memory=replace(memory, throttle=after))
 
@@ -292,6 +297,13 @@ def kept(decision: Decision, problem: Problem | None) -> Decision:
     )
     cancels = tuple(cancel for cancel in decision.brake.cancels if cancel.tp in was_kept)
     return replace(decision, verdicts=verdicts, brake=replace(decision.brake, cancels=cancels, not_kept=problem))
+
+
+def marked(decision: Decision, problem: Problem | None) -> Decision:
+    """Withhold the cancels of other clients' moves after a problem: it could not be recorded that they are sent."""
+    if problem is None or decision.brake is None:
+        return decision
+    return replace(decision, brake=replace(decision.brake, cancels=(), not_kept=problem))
 
 
 def unanswered(decision: Decision, at: float) -> Memory:

@@ -29,14 +29,13 @@ async def resolve(namespace: str, name: str, login: Login = DEFAULT_LOGIN) -> tu
         return await connection_of(cluster, kube), cluster
 
 
-async def observe(client: KafkaClient, by: KafkaCluster | None) -> tuple[Snapshot, list[str]]:
+async def observe(client: KafkaClient, pinned: str | None) -> tuple[Snapshot, list[str]]:
     """Observe a whole cluster; also return what is hidden from us, a sentence each.
 
-    Raises ClusterError when the brokers are of another cluster than the KafkaCluster `by` stands for.
+    Raises ClusterError when the brokers are of another cluster than the `pinned` one, if one is.
     """
     snapshot = await client.observe_everything()
-    if by:
-        check_identity(by, snapshot.cluster_id)
+    check_identity(pinned, snapshot.cluster_id)
     unread: dict[Reason, dict[str, Problem]] = {}
     for topic, problem in sorted(snapshot.unread_topics.items()):
         unread.setdefault(problem.reason, {})[topic] = problem

@@ -23,7 +23,7 @@ async def snapshot(client: KafkaClient, by: KafkaCluster | None) -> tuple[Snapsh
     A topic or broker that is gone by the time its configurations are read has none. Raises as `observe` does.
     """
     taken_at = datetime.now(UTC)
-    observed, notes = await observe(client, by)
+    observed, notes = await observe(client, by.status.cluster_id if by else None)
     brokers = [
         ConfigResource(ConfigResourceType.BROKER, str(id))
         for id, broker in observed.brokers.items()

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
+from reassign.api.kafka_cluster import Execution, KafkaCluster, ThrottleDeletionPolicy
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.cluster.actor import Actor
 from reassign.controller.cluster.last_check import LastCheck
@@ -32,6 +32,7 @@ from reassign.controller.server import Health
 from reassign.controller.writing.throttle_record import ThrottleRecord
 from reassign.controller.writing.writer import Writer
 from reassign.core.admission.pacing import take_sample
+from reassign.core.brake import CANCELS_MAY_LAND
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
@@ -40,9 +41,10 @@ from reassign.core.cluster import (
     rules_of,
     unknown_hold,
 )
-from reassign.core.duplicates import duplicate_of
+from reassign.core.duplicates import abandoned
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
+from reassign.core.model.forwarding import LANDING_SECONDS
 from reassign.core.model.problem import Problem, bug_problem, error_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
@@ -50,7 +52,7 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
-from reassign.core.tick import Memory, decide, doubts, gate, kept, recorded, settle, unanswered
+from reassign.core.tick import Memory, decide, doubts, gate, kept, marked, recorded, settle, unanswered
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
 from reassign.kube.lease import LeaseLost
@@ -180,7 +182,9 @@ class ClusterLoop:
         try:
             cluster = self.store.parse_cluster(obj)
         except ReassignError as error:
-            released = await self.unserved.cannot_read(obj, Problem(error.reason, error.message))
+            problem = Problem(error.reason, error.message)
+            self.store.note_served(obj["metadata"]["uid"], problem)
+            released = await self.unserved.cannot_read(obj, problem)
             return None if released else UNREACHABLE_SECONDS
         prepared = await self._prepare(obj, cluster, unwritten)
         if prepared is None:
@@ -189,7 +193,7 @@ class ClusterLoop:
             observed = await self._observe(prepared)
         except Exception as error:
             return await self._stand_still(prepared, self.unserved.problem_of(error))
-        if cluster.status.cluster_id is None and await self._pin(prepared, observed):
+        if self.store.cluster_id(cluster.metadata.uid) is None and await self._pin(prepared, observed):
             return AT_ONCE_SECONDS
         return await self._serve(prepared, observed)
 
@@ -220,7 +224,8 @@ class ClusterLoop:
         cluster, resources, throttle = prepared.cluster, prepared.resources, prepared.throttle
         self.outage.begin()
         in_doubt = doubts(resources, throttle, self.memory)
-        observed = await self.observer.observe(cluster, resources, throttle, in_doubt)
+        pinned = self.store.cluster_id(cluster.metadata.uid)
+        observed = await self.observer.observe(cluster, pinned, resources, throttle, in_doubt)
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
         watched = self.plans.watched(self.key)
@@ -229,28 +234,41 @@ class ClusterLoop:
         return observed
 
     async def _pin(self, prepared: Prepared, observed: Observation) -> bool:
-        """Write the id of the Kafka cluster before anything else; return whether every write so far succeeded.
+        """Record the id of the Kafka cluster before anything else; return whether it is there now.
 
-        Of two KafkaClusters that are made at once, each then sees the other.
+        Of two KafkaClusters that are made at once, each then sees the other. Definitions of an earlier version drop the
+        id, and without it everything else goes on.
         """
-        first = self.actor.report_cluster(prepared.cluster, observed.snapshot, prepared.resources, ClusterHold())
-        await self._write(first, prepared.unwritten)
-        return not prepared.unwritten
+        pin = self.writer.records.pin(prepared.cluster, observed.snapshot.cluster_id)
+        await self._write(pin, prepared.unwritten)
+        return self.store.cluster_id(prepared.cluster.metadata.uid) is not None
+
+    async def _take_over_throttles(self, cluster: KafkaCluster, snapshot: Snapshot) -> bool:
+        """Take over the throttles of KafkaClusters that can restore nothing; return whether that was written.
+
+        Otherwise nothing is set for this one.
+        """
+        if cluster.metadata.deletion_timestamp:
+            return False
+        store = self.store
+        left = abandoned(cluster, snapshot, store.peers(), store.throttle, store.clock())
+        return any([await self._write(self.writer.records.take_over(cluster, other), []) for other in left])
 
     async def _serve(self, prepared: Prepared, observed: Observation) -> float | None:
         """Serve the resources, then the plans; return in how many seconds to tick again, None when released."""
         obj, cluster, resources, awaited, throttle, unwritten = prepared
-        older = self._older(cluster, observed.snapshot)
+        takes_over = self._take_over_throttles(cluster, observed.snapshot)
+        if await self._attempt(takes_over, lambda _: False):
+            return AT_ONCE_SECONDS
         try:
             hold = self._hold(cluster, observed, resources, awaited)
         except Exception as error:
             hold = unknown_hold(self._failed(error))
         if self.key[0] not in self.store.unreadable_namespaces:
             await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
-        if self._older(cluster, observed.snapshot) != older:
-            raise ConflictError(f"another KafkaCluster has just been seen to stand for the brokers of {self.name}")
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
+        await self._forget_foreign_cancels(cluster)
         sleep = await self._act(obj, resources, observed, rules_of(cluster, hold, throttle))
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
@@ -262,15 +280,6 @@ class ClusterLoop:
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
-
-    def _older(self, cluster: KafkaCluster, snapshot: Snapshot) -> Problem | None:
-        """Return why an older KafkaCluster for the same brokers is served in this one's place, as far as is known."""
-        try:
-            others = self.store.readable_clusters()
-            return duplicate_of(cluster, snapshot.cluster_id, others, self.writer.now())
-        except Exception as error:
-            self._failed(error)
-            return None
 
     async def _write(self, write: Awaitable[None], unwritten: list[Problem]) -> bool:
         """Write to our own objects; return whether that succeeded, and collect what it met where it did not.
@@ -332,6 +341,9 @@ class ClusterLoop:
         written = await self._attempt(self.actor.record(decision, rules, attempts), lambda _: {})
         decision = recorded(decision, written, attempts.refused)
         decision = kept(decision, await self._attempt(self.actor.copies.keep(decision.keep), lambda p: p))
+        if decision.brake and decision.brake.cancels:
+            mark = self._mark_foreign_cancels(self.store.parse_cluster(obj))
+            decision = marked(decision, await self._attempt(mark, lambda p: p))
         self.memory, steps = unanswered(decision, time.monotonic()), decision.steps
         outcomes = await self._attempt(
             self.actor.act(decision, client, check), lambda p: dict.fromkeys(steps, _lost(p))
@@ -357,6 +369,28 @@ class ClusterLoop:
             return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 
+    async def _mark_foreign_cancels(self, cluster: KafkaCluster) -> Problem | None:
+        """Record that other clients' moves are about to be cancelled; return why that cannot be written."""
+        unwritten: list[Problem] = []
+        if not self.store.foreign_cancels(cluster.metadata.uid):
+            await self._write(self.writer.records.mark_foreign_cancels(cluster, True), unwritten)
+        return unwritten[0] if unwritten else None
+
+    async def _forget_foreign_cancels(self, cluster: KafkaCluster) -> None:
+        """Record that no cancel of another client's move can land any more, once that is so."""
+        in_doubt = self._cancels_may_land(cluster) or self.memory.recent.unanswered
+        sent = self.store.foreign_cancels(cluster.metadata.uid)
+        if sent and not in_doubt and cluster.spec.execution is not Execution.CANCEL_ALL:
+            await self._write(self.writer.records.mark_foreign_cancels(cluster, False), [])
+
+    def _cancels_may_land(self, cluster: KafkaCluster) -> bool:
+        """Whether an earlier process may have a cancel of another client's move under way.
+
+        This one remembers its own (`Recent.unanswered`), partition by partition.
+        """
+        recent = self.memory.recent
+        return self.store.foreign_cancels(cluster.metadata.uid) and recent.now - recent.started < LANDING_SECONDS
+
     def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
         """Return the resources to judge now. Some of the settled ones are judged for drift, now and then."""
         waves = self.plans.next_waves(self.key)
@@ -372,11 +406,15 @@ class ClusterLoop:
         pacer = self.memory.pacer.pace(cluster.spec.limits, cluster.status.pacing, self.writer.now(), sample)
         self.memory = replace(self.memory, pacer=pacer)
         store, claim = self.store, observed.claim
-        clusters, unreadable = store.readable_clusters(), store.unreadable_namespaces
-        hold = hold_now(cluster, snapshot, clusters, awaited, store.throttle, self.writer.now(), claim, unreadable)
+        peers, unreadable = store.peers(), store.unreadable_namespaces
+        hold = hold_now(cluster, snapshot, peers, awaited, store.throttle, store.clock(), claim, unreadable)
+        store.note_served(cluster.metadata.uid, hold.hold)  # a peer decides by that from now on
         return replace(
             hold,
-            pause=brake_of(cluster.spec.execution) or hold.pause or observed.pause,
+            pause=brake_of(cluster.spec.execution)
+            or hold.pause
+            or observed.pause
+            or (CANCELS_MAY_LAND if self._cancels_may_land(cluster) else None),
             stuck=self._bug or self._stuck,
             pacing=pacer.status,
             drift=repeated_drift(self.memory.throttle.recent),
@@ -387,6 +425,7 @@ class ClusterLoop:
         if not self.outage.failed(problem):
             return MOVING_SECONDS
         cluster, resources = prepared.cluster, prepared.resources
+        self.store.note_served(cluster.metadata.uid, problem)
         await self.unserved.stand_still(cluster, problem, resources, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS
 

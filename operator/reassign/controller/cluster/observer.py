@@ -135,11 +135,17 @@ class Observer:
     _membership: Membership | None = None
 
     async def observe(
-        self, cluster: KafkaCluster, resources: Sequence[Resource], throttle: RecordedThrottles | None, doubts: Doubts
+        self,
+        cluster: KafkaCluster,
+        pinned: str | None,
+        resources: Sequence[Resource],
+        throttle: RecordedThrottles | None,
+        doubts: Doubts,
     ) -> Observation:
         """Read what is in flight, metadata, and log directories when they are due.
 
-        `throttle` is the record of the throttles, `doubts` are what the observation is to settle.
+        `pinned` is the recorded id of the Kafka cluster, `throttle` the record of the throttles. `doubts` are what the
+        observation is to settle.
 
         Raises whatever keeps the cluster from being seen; then the connection is made anew at the next observation.
         """
@@ -147,7 +153,7 @@ class Observer:
             client = await self._connected(cluster)
             began = time.monotonic()
             snapshot = await self._snapshot(client, throttle, resources, doubts)
-            check_identity(cluster, snapshot.cluster_id)
+            check_identity(pinned, snapshot.cluster_id)
             reported = tuple(snapshot.log_dirs)
             snapshot = replace(
                 snapshot, sizes=sizes(self._log_dirs), log_dirs=self._log_dirs, unread_log_dirs=self._unread_log_dirs
@@ -180,7 +186,7 @@ class Observer:
             configs = ConfigRead(read_at, dict.fromkeys(wanted, explain(error)))
         observed = replace(observed, configs=configs)
         try:
-            observed = replace(observed, claim=self._claim(client, cluster, snapshot.cluster_id))
+            observed = replace(observed, claim=self._claim(client, cluster.metadata.uid, snapshot.cluster_id))
             observed = replace(observed, layout=await self._goals.read(client, watched))
             if cluster.spec.execution is not Execution.RUN:
                 return observed
@@ -210,11 +216,11 @@ class Observer:
                 async with asyncio.timeout(DISCONNECT_SECONDS):
                     await client.close()
 
-    def _claim(self, client: KafkaClient, cluster: KafkaCluster, cluster_id: str) -> ClaimState | None:
+    def _claim(self, client: KafkaClient, uid: str, cluster_id: str) -> ClaimState | None:
         """Keep the claim, and return what is known of it."""
-        if not self.installation or cluster.status.cluster_id not in (None, cluster_id):
+        if not self.installation:
             return None
-        kept, uid = self._membership, cluster.metadata.uid
+        kept = self._membership
         if kept is None or (kept.kafka_cluster, kept.cluster_id) != (uid, cluster_id):
             if kept:
                 kept.stop()

@@ -101,7 +101,6 @@ class Listing:
         scope.retry = min(2 * scope.retry, MAX_RETRY_SECONDS)
         if scope.refused and scope.namespace not in self._store.unreadable_namespaces:
             self._store.unreadable_namespaces.add(scope.namespace)
-            self._store.turned[scope.namespace] = self._kube.now()
 
     def _succeeded(self, scope: Scope) -> None:
         if scope.problem:
@@ -110,7 +109,6 @@ class Listing:
         scope.due, scope.retry = self._clock() + RELIST_SECONDS, RETRY_SECONDS
         if scope.namespace in self._store.unreadable_namespaces:
             self._store.unreadable_namespaces.remove(scope.namespace)
-            self._store.turned[scope.namespace] = self._kube.now()
         self._store.unlisted.discard(scope.namespace)
 
 

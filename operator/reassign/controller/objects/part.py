@@ -77,5 +77,5 @@ def owner_of(obj: Object) -> Owner:
         if owner["apiVersion"].startswith(f"{GROUP}/") and owner["kind"] in OWNERS:
             return Owner(Kind(owner["kind"]), meta["namespace"], owner["name"], owner["uid"])
     uid, _, _ = meta["name"].rpartition("-")
-    kind = Kind.KAFKA_CLUSTER if "throttle" in spec else Kind.PARTITION_REASSIGNMENT
+    kind = Kind.KAFKA_CLUSTER if {"throttle", "clusterId"} & spec.keys() else Kind.PARTITION_REASSIGNMENT
     return Owner(kind, meta["namespace"], uid, uid)

@@ -33,8 +33,8 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-IDENTIFYING = frozenset({"clusterId", "digest", "plannedInputHash", "staleDigest", "waves"})
-"""Fields of a status by which the operator knows the brokers of a KafkaCluster, and the waves of a plan."""
+IDENTIFYING = frozenset({"plannedInputHash", "staleDigest", "waves"})
+"""Fields of a status by which the operator knows the waves of a plan."""
 
 
 class Unreadable(NamedTuple):
@@ -104,7 +104,7 @@ def once(known: dict[str, tuple[int, T | Problem]], parse: Callable[[Object], T]
 def _parsed(parse: Callable[[Object], T], obj: Object) -> T | Problem:
     """Parse an object, without fields of its status that cannot be read: users who may write them could forge one.
 
-    The fields by which the operator knows brokers and waves must not be lost so: see `IDENTIFYING`.
+    The fields by which the operator knows the waves of a plan must not be lost so: see `IDENTIFYING`.
     """
     try:
         return parse(obj)

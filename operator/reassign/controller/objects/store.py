@@ -5,8 +5,9 @@ A PartitionReassignment is read together with its ReassignmentRecords, which hav
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -32,13 +33,13 @@ from reassign.controller.objects.reading import (
     place,
     version,
 )
-from reassign.core.duplicates import as_served
-from reassign.core.model.permission import ALL_NAMESPACES, Namespaces
+from reassign.core.duplicates import Peer, standing
+from reassign.core.model.permission import Namespaces
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import PlanResource
-from reassign.errors import ReassignError
+from reassign.errors import Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key, has_finalizer
 
 log = structlog.get_logger()
@@ -47,7 +48,11 @@ log = structlog.get_logger()
 class Store:
     """The objects of our kinds by uid, which no two objects of any kind share."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._began = clock()
+        self._served: dict[str, tuple[str, float]] = {}
+        """Why KafkaClusters are not Ready, empty where they are, and since when, by their uids."""
         self._objects: dict[str, Object] = {}
         self._referring: dict[tuple[Kind, ClusterKey], dict[str, Object]] = {}
         """The same by kind and cluster."""
@@ -62,8 +67,6 @@ class Store:
         self._parsed_plans: dict[str, tuple[int, PlanResource | Problem]] = {}
         self.unreadable_namespaces = Namespaces()
         """Watched namespaces that may not be read now: what is known of them stays."""
-        self.turned: dict[str, datetime] = {}
-        """When one of them became unreadable, or readable again."""
         self.unlisted: set[str] = set()
         """Those that this process has never read, so that nothing is known of them."""
 
@@ -88,6 +91,7 @@ class Store:
 
     def drop(self, uid: str) -> None:
         obj = self._forget(uid)
+        self._served.pop(uid, None)
         if obj is not None and obj["kind"] == Kind.REASSIGNMENT_RECORD:
             owner = owner_of(obj).uid
             self._joined.pop(owner, None)
@@ -162,19 +166,24 @@ class Store:
             raise ReassignError(parsed.reason, parsed.message)
         return parsed
 
-    def readable_clusters(self) -> list[KafkaCluster]:
-        """Return the KafkaClusters that this version of the operator can read: the others are not served."""
-        parsed = map(self._parse_cluster, self.clusters())
-        return [cluster for cluster in parsed if isinstance(cluster, KafkaCluster)]
+    def peers(self) -> list[Peer]:
+        """Return the KafkaClusters that this version of the operator can read, and how each is served."""
+        clusters = [found for found in map(self._parse_cluster, self.clusters()) if isinstance(found, KafkaCluster)]
+        return [self._peer(cluster, cluster.metadata.uid) for cluster in clusters]
+
+    def _peer(self, cluster: KafkaCluster, uid: str) -> Peer:
+        unready, since = self._served.get(uid, (str(Reason.CONNECTING), self._began))
+        return Peer(cluster, self.cluster_id(uid), unready, since, self.has_record(uid) and not self.parts(uid))
+
+    def note_served(self, uid: str, problem: Problem | None) -> None:
+        """Note that a KafkaCluster, by its uid, is Ready now, or why it is not."""
+        unready = str(problem.reason) if problem else ""
+        before, since = self._served.get(uid, (None, 0.0))
+        stays = before is not None and standing(before) == standing(unready)
+        self._served[uid] = (unready, since if stays else self.clock())
 
     def _parse_cluster(self, obj: Object) -> KafkaCluster | Problem:
-        parsed, namespace = once(self._parsed_clusters, KafkaCluster.parse, obj), obj["metadata"]["namespace"]
-        if (
-            isinstance(parsed, Problem)
-            or (since := self.turned.get(namespace, self.turned.get(ALL_NAMESPACES))) is None
-        ):
-            return parsed
-        return as_served(parsed, since, readable=namespace not in self.unreadable_namespaces)
+        return once(self._parsed_clusters, KafkaCluster.parse, obj)
 
     def resource(self, uid: str) -> Resource | None:
         """Return a PartitionReassignment, if it is there and can be read."""
@@ -217,6 +226,14 @@ class Store:
     def throttle(self, cluster: str) -> RecordedThrottles | None:
         """Return the record of the throttles that are set on a KafkaCluster, by its uid."""
         return next((part.spec.throttle for part in self.parts(cluster)), None)
+
+    def cluster_id(self, cluster: str) -> str | None:
+        """Return the recorded id of the Kafka cluster that a KafkaCluster stands for, by its uid."""
+        return next((obj["spec"].get("clusterId") for obj in self._parts.get(cluster, {}).values()), None)
+
+    def foreign_cancels(self, cluster: str) -> bool:
+        """Whether cancels of other clients' moves may be under way for a KafkaCluster, by its uid."""
+        return any(part.spec.foreign_cancels for part in self.parts(cluster))
 
     def unowned(self, key: ClusterKey) -> set[Owner]:
         """Return the owners that are not known, and have a record of what may be in flight, or throttled."""

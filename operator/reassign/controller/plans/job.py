@@ -41,11 +41,12 @@ CONNECT_SECONDS = 15.0
 
 
 class Job(NamedTuple):
-    """What a plan is made from: the cluster, the way to it, and patterns of the topics that the plan's namespace may
-    move. Of a plan that is made already its goal is observed."""
+    """What a plan is made from: the cluster with its recorded id, the way to it, and patterns of the topics that the
+    plan's namespace may move. Of a plan that is made already its goal is observed."""
 
     plan: PlanResource
     cluster: KafkaCluster
+    cluster_id: str | None
     connection: Connection
     allowed: tuple[str, ...]
 
@@ -81,7 +82,7 @@ def work_out(job: Job) -> Planned | GoalSeen:
 
 async def _observe(job: Job) -> Snapshot:
     async with read_only(job.connection, CONNECT_SECONDS) as client:
-        snapshot, _ = await observe(client, job.cluster)
+        snapshot, _ = await observe(client, job.cluster_id)
     return snapshot
 
 

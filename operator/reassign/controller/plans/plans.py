@@ -118,7 +118,8 @@ class Plans:
 
         def job(plan: PlanResource) -> Job | None:
             allowed = permission.allowed.get(plan.namespace)
-            return Job(plan, cluster, connection, allowed) if connection and allowed else None
+            pinned = self._store.cluster_id(cluster.metadata.uid)
+            return Job(plan, cluster, pinned, connection, allowed) if connection and allowed else None
 
         def seen_by(plan: PlanResource, wave: Resource | None) -> ObservedCluster:
             topics = sorted({tp.topic for tp in wave.asked}) if wave else ()

@@ -12,7 +12,6 @@ from datetime import datetime
 import structlog
 
 from reassign.api.common import API_VERSION, FINALIZER
-from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import (
     ReassignmentRecordSpec,
     RecordedClusterRef,
@@ -21,9 +20,11 @@ from reassign.api.reassignment_record import (
 from reassign.controller.objects.part import Owner, Part
 from reassign.controller.objects.store import Store, refresh
 from reassign.core.cluster import where_throttled
+from reassign.core.model.read_back import DeclaredCluster
 from reassign.core.model.record import Record, spread, write_record
 from reassign.core.model.resource import Resource
-from reassign.errors import ApiServerError, ConflictError, ReassignError
+from reassign.core.throttle.diff import with_taken_over
+from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
 log = structlog.get_logger()
@@ -80,18 +81,37 @@ class Records:
         )
         await self._write(owner, part, written, held)
 
-    async def write_throttle(self, cluster: KafkaCluster, throttle: RecordedThrottles | None) -> None:
+    async def pin(self, cluster: DeclaredCluster, cluster_id: str) -> None:
+        """Write the id of the Kafka cluster that a KafkaCluster stands for from now on."""
+        await self._write_cluster(cluster, cluster_id=cluster_id)
+
+    async def mark_foreign_cancels(self, cluster: DeclaredCluster, sent: bool) -> None:
+        """Write whether cancels of other clients' moves may be under way."""
+        await self._write_cluster(cluster, foreign_cancels=sent)
+
+    async def write_throttle(self, cluster: DeclaredCluster, throttle: RecordedThrottles | None) -> None:
         """Write the throttles that are set, and the values to restore."""
+        await self._write_cluster(cluster, throttle=throttle)
+        if throttle is None:
+            await self.release(cluster.metadata.uid)
+
+    async def take_over(self, cluster: DeclaredCluster, other: DeclaredCluster) -> None:
+        """Move the throttles that are set for another KafkaCluster into the record of this one, there first."""
+        if (left := self._store.throttle(other.metadata.uid)) is not None:
+            await self.write_throttle(cluster, with_taken_over(self._store.throttle(cluster.metadata.uid), left))
+            await self.write_throttle(other, None)
+
+    async def _write_cluster(self, cluster: DeclaredCluster, **changes: object) -> None:
         meta = cluster.metadata
         part = next(iter(self._store.parts(meta.uid)), None)
-        if throttle is None and part is None:
-            return
+        if part is None and self._store.has_record(meta.uid):
+            raise ReassignError(Reason.CANNOT_BE_READ, "its record cannot be read: run the version that wrote it")
         ref = RecordedClusterRef(namespace=meta.namespace, name=meta.name)
         owner = Owner(Kind.KAFKA_CLUSTER, meta.namespace, meta.name, meta.uid)
-        spec = ReassignmentRecordSpec(cluster_ref=ref, part=0, throttle=throttle)
-        await self._write(owner, part, spec, throttle is not None)
-        if throttle is None:
-            await self.release(meta.uid)
+        before = part.spec if part else ReassignmentRecordSpec(cluster_ref=ref, part=0)
+        spec = before.model_copy(update=changes)
+        if spec != before or spec.throttle:
+            await self._write(owner, part, spec, spec.throttle is not None)
 
     async def look_for_owners(self, key: ClusterKey, now: datetime) -> None:
         """Ask the API server for the owners that are not known, and have a record that may need undoing.

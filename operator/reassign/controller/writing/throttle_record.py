@@ -17,7 +17,7 @@ from reassign.controller.writing.writer import Writer
 from reassign.core.model.problem import Problem
 from reassign.core.report.events import Event
 from reassign.core.throttle.stage import ThrottleDecision
-from reassign.errors import ConflictError, Reason, ReassignError
+from reassign.errors import ConflictError
 from reassign.kube.client import ClusterKey
 
 log = structlog.get_logger()
@@ -49,9 +49,6 @@ class ThrottleRecord:
         obj = self.store.cluster(self.key)
         if obj is None or obj["metadata"]["uid"] != self._uid:
             raise ConflictError(f"{'/'.join(self.key)} has changed meanwhile")
-        if self.store.has_record(self._uid) and not self.store.parts(self._uid):
-            message = "the record of its throttles cannot be read: run the version that wrote it"
-            raise ReassignError(Reason.CANNOT_BE_READ, message)
         await self.writer.records.write_throttle(self.store.parse_cluster(obj), decision.record)
         if decision.drift:
             self.metrics.throttle_drift.labels("/".join(self.key)).inc()

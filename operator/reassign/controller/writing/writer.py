@@ -25,6 +25,7 @@ from reassign.controller.writing.records import Records
 from reassign.controller.writing.write_budget import WriteBudget
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
+from reassign.core.model.read_back import StatusReadBack
 from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
@@ -229,7 +230,7 @@ class Writer:
         if obj := self._store.cluster(key):
             await self.record_event(obj, event)
 
-    async def _write_status(self, obj: Object, before: Status, after: Status) -> bool:
+    async def _write_status(self, obj: Object, before: Status | StatusReadBack, after: Status) -> bool:
         """Write a status and the events about it; return whether the object was still there."""
         written = await self._kube.write_status(obj, after.wire())
         self.metrics.status_patch()
@@ -268,7 +269,7 @@ def _changed(resource: Resource | PlanResource) -> ConflictError:
     return ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
 
 
-def _without_progress(status: PartitionReassignmentStatus) -> object:
+def _without_progress(status: StatusReadBack) -> object:
     conditions = {(c.type, c.status, c.reason, c.observed_generation) for c in status.conditions}
     return status.observed_generation, conditions, status.start_time, status.completion_time
 

@@ -31,6 +31,8 @@ class ThrottleRules:
     """A younger KafkaCluster for the same brokers that has throttles to restore: nothing is touched."""
     claimed: Problem | None = None
     """Another installation's claim: nothing is set, and what it has set over ours is left to it."""
+    permission: Permission | None = None
+    """Whose moves are throttled; None: all. What is set for others stays until their moves end."""
 
     @classmethod
     def of(cls, cluster: KafkaClusterSpec, record: RecordedThrottles | None = None) -> ThrottleRules:

@@ -14,9 +14,9 @@ from reassign.api.partition_reassignment import (
     Mode,
     PartitionEntry,
     PartitionReassignmentSpec,
-    PartitionReassignmentStatus,
 )
 from reassign.core.model.problem import Problem
+from reassign.core.model.read_back import StatusReadBack
 from reassign.core.model.record import Record, active
 from reassign.core.model.snapshot import TopicPartition
 
@@ -35,7 +35,7 @@ class Resource:
     generation: int
     created: datetime
     spec: PartitionReassignmentSpec
-    status: PartitionReassignmentStatus
+    status: StatusReadBack
     has_finalizer: bool
     record: Record = field(default_factory=dict)
     record_lost: bool = False

@@ -125,7 +125,8 @@ def _finishing(s: Situation, entry: Entry, directed: Directed) -> Row:
     entry = entry.to(State.SETTLING if entry.moves_nothing else State.IN_FLIGHT, entry.problem)
     if not (s.partition.isr >= set(entry.target) and directed.done):
         return directed.beside(Row(entry))
-    if s.resource.spec.preferred_leader is PreferredLeader.ELECT and s.partition.leader != entry.target[0]:
+    elect = s.resource.spec.preferred_leader is PreferredLeader.ELECT and s.permitted
+    if elect and s.partition.leader != entry.target[0]:
         return Row(entry, (Elect(s.tp),))
     return Row(entry.to(State.COMPLETED, entry.problem))
 

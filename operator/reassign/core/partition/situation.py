@@ -28,10 +28,9 @@ class Situation:
     entry: Entry
     snapshot: Snapshot
     recent: Recent
+    rules: ClusterRules
     expired: bool = False
     """Whether the deadline of the resource has passed."""
-    braked: bool = False
-    """Whether the brake is set, so that everything in flight is brought back."""
 
     @property
     def listed(self) -> Reassignment | None:
@@ -97,6 +96,15 @@ class Situation:
         return self.listed is None and partition is not None and partition.replicas == self.entry.target
 
     @property
+    def permitted(self) -> bool:
+        """Whether the resource's namespace may move the partition now.
+
+        Where it may not, the record may be forged, if the API server lets others write it. So nothing is done but to
+        bring back a move that is listed just as it is recorded.
+        """
+        return self.rules.forbids(self.resource, self.tp) is None
+
+    @property
     def named(self) -> tuple[tuple[int, str], ...]:
         """The directories that the resource names now."""
         asked = self.resource.asked.get(self.tp)
@@ -109,7 +117,8 @@ class Situation:
 
     def directed(self) -> Directed:
         """Return how far the replicas are on their way to the directories that are named."""
-        return self._director.direct(self.tp, self.entry.log_dirs, self.named, self.entry.target)
+        directed = self._director.direct(self.tp, self.entry.log_dirs, self.named, self.entry.target)
+        return directed if self.permitted or directed.instruct is None else directed._replace(instruct=None)
 
     def undirected(self) -> Directed:
         """Return what is left to do until no copy between directories is under way."""
@@ -125,7 +134,7 @@ class Situation:
 def situations(verdict: Verdict, snapshot: Snapshot, recent: Recent, rules: ClusterRules) -> Iterator[Situation]:
     """Yield the situation of each partition that has an entry in a verdict's record."""
     for tp, entry in verdict.record.items():
-        yield Situation(verdict.resource, tp, entry, snapshot, recent, verdict.expired, rules.undo)
+        yield Situation(verdict.resource, tp, entry, snapshot, recent, rules, verdict.expired)
 
 
 def with_true_original(entry: Entry, listed: tuple[int, ...]) -> Entry:

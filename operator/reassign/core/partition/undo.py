@@ -64,7 +64,7 @@ def must_go_back(s: Situation) -> bool:
     """
     if s.entry.state in (State.SETTLING, State.SUPERSEDING):
         return False
-    unwanted = s.target != s.entry.target or (s.braked and not (s.at_target and s.directed().done))
+    unwanted = s.target != s.entry.target or (s.rules.undo and not (s.at_target and s.directed().done))
     return s.entry.state is State.CANCELLING or (s.entry.active and unwanted)
 
 
@@ -91,14 +91,16 @@ def _to_original(s: Situation) -> Row:
         return _cancel(s, entry, s.listed)
     replicas = s.partition.replicas
     same = set(replicas) == set(entry.original)
+    confirmed = (s.resource.uid, s.tp) in s.recent.cancelled
     if not s.settled:
-        confirmed = (s.resource.uid, s.tp) in s.recent.cancelled
         return _restore(s, entry) if confirmed and same else Row(entry)
     if replicas == entry.target:
         return Row(entry.to(State.COMPLETED) if s.resource.deleted else None)
     if replicas == entry.original:
         return _end(s, entry.problem)
-    return _restore(s, entry) if same else _end(s, recorded_problem(Reason.CANCELLED_EXTERNALLY))
+    if same and (s.permitted or confirmed):
+        return _restore(s, entry)
+    return _end(s, recorded_problem(Reason.ORDER_UNKNOWN if same else Reason.CANCELLED_EXTERNALLY))
 
 
 def _cancelling(s: Situation) -> Entry:
@@ -112,7 +114,8 @@ def _cancel(s: Situation, entry: Entry, move: Reassignment) -> Row:
     """
     if move.target == frozenset(entry.original) and not move.hangs:
         return Row(entry)
-    if move.target != frozenset(entry.target) and not move.hangs:
+    recorded = move.target == frozenset(entry.target) or move.hangs if s.permitted else move.final == entry.target
+    if not recorded:
         if doubt := s.in_doubt():
             return Row(entry).with_saying(SayingKind.PROBLEM, doubt)
         return _end(s, recorded_problem(Reason.CANCELLED_EXTERNALLY))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
 from reassign.core.model.progress import leader_bytes
+from reassign.core.model.read_back import StatusReadBack
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.verdict import Verdict
 from reassign.core.model.waits import NEEDS_USER
@@ -57,13 +58,11 @@ def _to_come(verdict: Verdict, snapshot: Snapshot) -> Counter[int]:
     return to_come
 
 
-def unless_only_grown(
-    before: PartitionReassignmentStatus, after: PartitionReassignmentStatus
-) -> PartitionReassignmentStatus:
+def unless_only_grown(before: StatusReadBack, after: PartitionReassignmentStatus) -> PartitionReassignmentStatus:
     """Return the status to be written: the one before, where only exact numbers of bytes differ."""
-    return before if _rounded(before) == _rounded(after) else after
+    return before.model_copy() if _rounded(before) == _rounded(after) else after
 
 
-def _rounded(status: PartitionReassignmentStatus) -> PartitionReassignmentStatus:
+def _rounded(status: StatusReadBack) -> PartitionReassignmentStatus:
     progress = status.progress and status.progress.model_copy(update={"bytes_total": None})
     return status.model_copy(update={"progress": progress})

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
+from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.log_dirs import bytes_to_copy
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import CopyProgress
+from reassign.core.model.read_back import StatusReadBack
 from reassign.core.model.row import Row
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.verdict import Verdict
@@ -59,7 +60,7 @@ def _with_cause(problem: Problem | None, said: Problem | None) -> Problem | None
     return said if said.reason is Reason.DEADLINE_EXCEEDED else cause
 
 
-def _said(before: PartitionReassignmentStatus) -> dict[TopicPartition, Problem]:
+def _said(before: StatusReadBack) -> dict[TopicPartition, Problem]:
     """Return what the last status said of its partitions, for show alone."""
     return {
         TopicPartition(d.topic, d.partition): Problem(Reason(d.reason), d.message)

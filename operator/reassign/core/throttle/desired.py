@@ -23,7 +23,7 @@ from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourc
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
-from reassign.core.model.record import Entry, active
+from reassign.core.model.record import Entry, Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
@@ -74,6 +74,7 @@ class LogDirMove:
 
 ThrottledMove = InterBrokerMove | LogDirMove
 """A move that needs one rate for all its `configs`; `Throttle` and the record have a field for each `kind`."""
+KINDS = sorted(kind.kind for kind in get_args(ThrottledMove))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +143,9 @@ def desired(
     held: set[TopicPartition] = set()
     for verdict in verdicts:
         if not verdict.release:
-            held |= active(verdict.record).keys()
-            moves += _of_resource(verdict, snapshot, rates_of(verdict.resource.spec.throttle, rules))
+            found = _permitted(verdict, rules)
+            held |= found.keys()
+            moves += _of_resource(verdict.resource, found, snapshot, rates_of(verdict.resource.spec.throttle, rules))
     moves.sort(key=lambda move: move.tp not in snapshot.reassignments)
     if rules.record is None:
         return moves
@@ -151,10 +153,17 @@ def desired(
     return [*left_moves(rules.record, held, snapshot), *left, *moves]
 
 
-def _of_resource(verdict: Verdict, snapshot: Snapshot, rates: Rates) -> Iterator[ThrottledMove]:
-    resource = verdict.resource
+def _permitted(verdict: Verdict, rules: ThrottleRules) -> Record:
+    """Return the active entries of the topics that the resource's namespace may move now."""
+    found, namespace, permission = active(verdict.record), verdict.resource.namespace, rules.permission
+    if permission is None:
+        return found
+    return {tp: entry for tp, entry in found.items() if permission.of_topic(namespace, tp.topic) is None}
+
+
+def _of_resource(resource: Resource, record: Record, snapshot: Snapshot, rates: Rates) -> Iterator[ThrottledMove]:
     user = ThrottleUser(namespace=resource.namespace, name=resource.name, uid=resource.uid)
-    for tp, entry in active(verdict.record).items():
+    for tp, entry in record.items():
         if snapshot.lost(tp, entry.topic_id):
             continue
         sources, adding = _copied(tp, entry, snapshot)
@@ -226,8 +235,7 @@ def rate_keys(move: ThrottledMove) -> list[ConfigKey]:
 def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | None) -> WantedConfigs:
     """Return one rate of each kind for all moves; moves that no resource holds any more keep the rate set last."""
     moves = list(moves)
-    kinds = sorted({kind.kind for kind in get_args(ThrottledMove)})
-    rates = {kind: _least(moves, kind, getattr(record, kind) if record else None) for kind in kinds}
+    rates = {kind: _least(moves, kind, getattr(record, kind) if record else None) for kind in KINDS}
     values: dict[ConfigKey, str] = {}
     listed: dict[ConfigKey, set[str]] = defaultdict(set)
     log_dir_moves: dict[int, set[TopicPartition]] = defaultdict(set)

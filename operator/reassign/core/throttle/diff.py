@@ -35,6 +35,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.throttle.desired import (
+    KINDS,
     LogDirMove,
     ThrottledMove,
     WantedConfigs,
@@ -287,6 +288,29 @@ def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> RecordedThro
         topics=tuple(TopicThrottle(topic=t, configs=c) for t, c in topics),
     )
     return status.model_copy(update=dict(aim.rates))
+
+
+def with_taken_over(own: RecordedThrottles | None, left: RecordedThrottles) -> RecordedThrottles | None:
+    """Return the record of a KafkaCluster with what another one has set on the same brokers, and its prior values."""
+    mine, theirs = read_throttles(own), read_throttles(left)
+    both = {key: _as_one(key, mine[key], theirs[key]) for key in mine.keys() & theirs.keys()}
+    moves, more = log_dir_moves_of(own), log_dir_moves_of(left)
+    copied = {b: moves.get(b, frozenset()) | more.get(b, frozenset()) for b in moves.keys() | more.keys()}
+    rates = {kind: getattr(own, kind, None) or getattr(left, kind) for kind in KINDS}
+    wanted = WantedConfigs(rates=rates, users=own.users if own else (), log_dir_moves=copied)
+    taken = write_throttles({**theirs, **mine, **both}, wanted)
+    return taken and taken.model_copy(update={"via": own.via, "sent_at": own.sent_at} if own else {})
+
+
+def _as_one(key: ConfigKey, mine: Ours, theirs: Ours) -> Ours:
+    """Return what two have recorded of one configuration. The prior value is that of the one who set it first."""
+    if key.resource.type is ConfigResourceType.TOPIC:
+        value = _joined(sorted({*items(mine.value), *items(theirs.value)}))
+        second = set(items(mine.prior)) >= set(items(theirs.value))
+        return Ours(value, theirs.prior if second else mine.prior)
+    prior = theirs.prior if mine.prior == theirs.value else mine.prior
+    replacing = theirs.value if theirs.value != mine.value else None
+    return Ours(mine.value, prior, mine.replacing or replacing)
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> tuple[CopiedTopic, ...]:

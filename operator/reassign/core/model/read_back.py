@@ -1,0 +1,47 @@
+"""What the core may read of an object that others can write: mypy refuses every other field.
+
+Anyone with the right to write statuses can forge one. So nothing that is read back from a status may move a replica,
+keep another resource's moves from being undone, or approve. docs/security/threats.md says so of each field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from reassign.api.common import Condition, ObjectMeta
+from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.partition_reassignment import CopiedSample, PartitionDetail, PartitionReassignmentStatus, Progress
+
+
+class DeclaredCluster(Protocol):
+    """A KafkaCluster as users declare it: nothing of its status decides anything."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+    @property
+    def spec(self) -> KafkaClusterSpec: ...
+
+
+class StatusReadBack(Protocol):
+    """The last status of a PartitionReassignment."""
+
+    @property
+    def observed_generation(self) -> int | None: ...
+    @property
+    def conditions(self) -> tuple[Condition, ...]: ...
+    @property
+    def start_time(self) -> datetime | None: ...
+    @property
+    def completion_time(self) -> datetime | None: ...
+    @property
+    def progress(self) -> Progress | None: ...
+    @property
+    def samples(self) -> tuple[CopiedSample, ...]: ...
+    @property
+    def partitions(self) -> tuple[PartitionDetail, ...]: ...
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> PartitionReassignmentStatus:
+        """Return the whole status with these fields changed, to be written again."""
+        ...
