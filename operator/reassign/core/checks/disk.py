@@ -32,9 +32,9 @@ def silence(i: Input) -> Problem | None:
 
 
 def disk(i: Input) -> Problem | None:
-    full = sorted(i.receivers - i.directories.keys())
-    if not full:
+    if len(i.directories) == len(i.receivers):
         return None
+    full = sorted(i.receivers - i.directories.keys())
     size, of_all = leader_bytes(i.tp, i.snapshot) or 0, ""
     if full[0] in i.added and full[0] not in i.log_dirs and not can_be_directed(*i.tp):
         of_all = " in each log directory, and it chooses one itself for a topic with so long a name"

@@ -6,14 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from reassign.api.partition_reassignment import ANY_LOG_DIR, PartitionEntry, WhenInFlight, can_be_directed
+from reassign.api.partition_reassignment import ANY_LOG_DIR, PartitionEntry, WhenInFlight
 from reassign.core.model.budget import Budget, slots_of
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.log_dir_reports import FRESH_SECONDS
 from reassign.core.model.log_dirs import LogDirPlacement, placements
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Name
-from reassign.core.model.progress import leader_bytes
 from reassign.core.model.resource import Resource
 from reassign.core.model.room import Room
 from reassign.core.model.snapshot import Partition, Reassignment, Snapshot, Topic, TopicPartition
@@ -127,12 +126,13 @@ class Input:
     @property
     def unplaced(self) -> frozenset[int]:
         """The receivers that have room, unless what is on its way there goes where this goes."""
+        if len(self.directories) == len(self.receivers):
+            return frozenset()
         full = self.receivers - self.directories.keys()
         return frozenset(broker for broker in full if self._directory(broker, reported=True))
 
     def _directory(self, broker: int, *, reported: bool = False) -> str | None:
-        path, size = self.log_dirs.get(broker, ANY_LOG_DIR), leader_bytes(self.tp, self.snapshot) or 0
-        return self.room.directory(broker, path, size, can_name=can_be_directed(*self.tp), reported=reported)
+        return self.room.directory(broker, self.log_dirs.get(broker, ANY_LOG_DIR), self.tp, reported=reported)
 
     @property
     def silence_lasts(self) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from reassign.api.partition_reassignment import ANY_LOG_DIR
+from reassign.api.partition_reassignment import ANY_LOG_DIR, can_be_directed
 from reassign.core.model.progress import leader_bytes
 from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.planning.problem.volume import shared
@@ -45,6 +45,23 @@ def volumes(directories: Mapping[str, LogDir]) -> list[Volume]:
     return distinct
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenDirectories:
+    """The directories of a broker that it may choose, online and not cordoned, and their volumes of known size."""
+
+    paths: tuple[str, ...]
+    volumes: tuple[Volume, ...]
+
+    @classmethod
+    def of(cls, directories: Mapping[str, LogDir]) -> _OpenDirectories:
+        paths = tuple(path for path, d in sorted(directories.items()) if d.online and not d.cordoned)
+        return cls(paths, tuple(v for v in volumes(directories) if not set(paths).isdisjoint(v.paths)))
+
+    @property
+    def on_one_volume(self) -> bool:
+        return len(self.volumes) == 1 and set(self.paths) <= set(self.volumes[0].paths)
+
+
 @dataclass(slots=True)
 class Room:
     """What brokers have room for."""
@@ -56,7 +73,7 @@ class Room:
     """Brokers that have reported lately."""
     coming: Counter[tuple[int, str]] = field(default_factory=Counter)
     """Bytes to come by broker and directory; ANY_LOG_DIR for one that the broker chooses."""
-    _volumes: dict[int, list[Volume]] = field(default_factory=dict)
+    _open: dict[int, _OpenDirectories] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, min_free_percent: int, answered: Collection[int]) -> Room:
@@ -79,35 +96,39 @@ class Room:
                 return path, directory.logs[tp]
         return ANY_LOG_DIR, 0
 
-    def directory(self, broker: int, path: str, size: int, *, can_name: bool, reported: bool = False) -> str | None:
-        """Return where so many bytes more may go on a broker, for a `path` or ANY_LOG_DIR; None where there is no room.
+    def directory(self, broker: int, path: str, tp: TopicPartition, *, reported: bool = False) -> str | None:
+        """Return where a partition may go on a broker, for a `path` or ANY_LOG_DIR; None where there is no room.
 
-        ANY_LOG_DIR stays where each open directory would take them. Else the one with the most room has to be named.
+        ANY_LOG_DIR stays where each open directory would take it. Else the one with the most room has to be named.
         `reported` asks as if the broker had placed all that is to come.
         """
-        left = self._left(broker, reported=reported)
+        if not self._of(broker).volumes:
+            return path
+        left, size = self._left(broker, reported=reported), leader_bytes(tp, self.snapshot) or 0
         if path != ANY_LOG_DIR:
             return path if left.get(path, inf) >= size else None
-        takes = {path: bytes for path, bytes in left.items() if bytes >= size}
-        if len(takes) == len(left):
+        if min(left.values()) >= size:
             return ANY_LOG_DIR
-        return _roomiest(takes) if can_name else None
+        takes = {path: bytes for path, bytes in left.items() if bytes >= size}
+        return _roomiest(takes) if can_be_directed(*tp) else None
 
     def _left(self, broker: int, *, reported: bool) -> dict[str, float]:
         """Return the bytes that each open directory can still take; inf where its size is not known."""
-        directories = self.snapshot.log_dirs.get(broker, {})
-        if broker not in self._volumes:
-            self._volumes[broker] = volumes(directories)
-        left = {path: inf for path, d in sorted(directories.items()) if d.online and not d.cordoned}
-        open_volumes = [v for v in self._volumes[broker] if not left.keys().isdisjoint(v.paths)]
-        one = len(open_volumes) == 1 and left.keys() <= set(open_volumes[0].paths)
-        unplaced = 0 if reported and not one else self.coming[broker, ANY_LOG_DIR]
-        for volume in open_volumes:
+        directories = self._of(broker)
+        left = dict.fromkeys(directories.paths, inf)
+        unplaced = 0 if reported and not directories.on_one_volume else self.coming[broker, ANY_LOG_DIR]
+        for volume in directories.volumes:
             spared = -(-volume.total * self.min_free_percent // 100)
             coming = unplaced + sum(self.coming[broker, path] for path in volume.paths)
-            for path in left.keys() & set(volume.paths):
-                left[path] = volume.usable - spared - coming
+            for path in volume.paths:
+                if path in left:
+                    left[path] = volume.usable - spared - coming
         return left
+
+    def _of(self, broker: int) -> _OpenDirectories:
+        if broker not in self._open:
+            self._open[broker] = _OpenDirectories.of(self.snapshot.log_dirs.get(broker, {}))
+        return self._open[broker]
 
     def expect(self, tp: TopicPartition, directories: Mapping[int, str]) -> None:
         """Count a partition of which nothing has been copied yet, by the directory on each broker."""
