@@ -1,7 +1,7 @@
 """The tick: decide what to do about all resources of a cluster, gate it by what could be prepared, settle what it met.
 
 Pure functions, each from values to a new `Decision`: `decide`, then `gate` after the throttles were changed, `recorded`
-after the records were written, `kept` and `marked` after what the brake undoes was kept and noted, and `settle` after the
+after the records were written, `kept` and `marked` after what the brake undoes was kept and noted, and `settle` after
 the steps. `kubectl kafka-reassign verify` calls `decide` only. Nothing is remembered but the records, and the `Memory`,
 which comes in and goes out.
 
