@@ -12,10 +12,10 @@ import pytest
 from reassign.api.goal import Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
-from reassign.controller.plans.job import plan_of, work_out
+from reassign.controller.plans.job import goal_of, known_topics, permitted, plan_of, work_out
 from reassign.controller.plans.planner import SECONDS
 from reassign.controller.plans.subprocess import run_in_subprocess
-from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.plans.model import Planned
 from reassign.core.survey import survey
@@ -23,6 +23,7 @@ from reassign.errors import ClusterError, Reason
 from reassign.kafka.connection import Connection, Sasl, Tls
 from reassign.kafka.tokens import OAuth
 from reassign.planning.problem import model
+from reassign.planning.problem.unseen import unseen_goals
 from tests.unit.planning_job import WAY, job
 from tests.unit.sim import SimKafka
 from tests.unit.world import api_object
@@ -195,3 +196,30 @@ def test_the_rate_of_a_plan_is_never_above_the_clusters_maximum() -> None:
     slow = api_object("KafkaCluster", "main", {"bootstrapServers": "b:9092", "limits": {"maxThrottle": "1Mi"}})
     assert job().rate == 2 * 2**20
     assert job()._replace(cluster=KafkaCluster.parse(slow)).rate == 2**20
+
+
+def test_a_namespace_learns_only_that_a_broker_has_replicas_of_others() -> None:
+    kafka = SimKafka({A: (1, 2), B: (2, 3)})
+    hidden = TopicPartition("theirs", 0)
+    kafka.log_dirs = {1: {"/a": LogDir(logs={hidden: 7, A: 1})}}
+    asked = job(goal={"drainBrokers": [1]})._replace(allowed=("a*",))
+    seen, said = permitted(asked, survey(kafka.snapshot()))
+    assert seen.unseen is not None
+    assert seen.unseen.logs == ()
+    assert [part.what for part in said] == ["broker 1 has replicas that this namespace may not move"]
+    assert permitted(asked._replace(allowed=("*",)), survey(kafka.snapshot()))[1] == []
+    _, of_shown = permitted(asked._replace(allowed=("b*",)), survey(SimKafka({A: (1, 2), B: (2, 3)}).snapshot()))
+    assert [part.what for part in of_shown] == ["broker 1 has replicas that this namespace may not move"]
+    _, of_none = permitted(asked, survey(SimKafka({A: (1, 2), B: (2, 3)}).snapshot()))
+    assert of_none == []
+
+
+def test_a_namespace_reads_of_its_own_topics_that_may_not_be_seen() -> None:
+    kafka = SimKafka({A: (1, 2)})
+    kafka.log_dirs = {1: {"/a": LogDir(logs={TopicPartition("a-hidden", 0): 7, A: 1})}}
+    asked = job(goal={"drainBrokers": [1]})._replace(allowed=("a*",))
+    seen, said = permitted(asked, survey(kafka.snapshot()))
+    assert said == []
+    assert "a-hidden" in goal_of(asked, known_topics(seen)).include
+    [unmet] = unseen_goals(seen, goal_of(asked, known_topics(seen)))
+    assert unmet.what == "1 replica (7 B) of topics that may not be seen on brokers to be emptied: 1"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.survey import Roles, roles, survey
+from reassign.planning.problem.model import UnseenLogs
 from tests.unit.sim import SimKafka
 
 A0, A1, B10, B2 = (
@@ -145,3 +148,27 @@ def test_a_missing_broker_of_a_replica_being_removed_leads_nothing() -> None:
 def test_a_cluster_without_topics_has_no_roles() -> None:
     found = roles_of(SimKafka({}))
     assert (found.leader.shape, found.isr.shape) == ((0,), (0, 0))
+
+
+def test_logs_without_metadata_and_brokers_without_a_report_are_unseen() -> None:
+    sim = kafka()
+    hidden = [TopicPartition("hidden", number) for number in range(2)]
+    sim.log_dirs[7] = {"/a": LogDir(logs={hidden[0]: 30}), "/b": LogDir(logs={hidden[1]: 12})}
+    sim.silent = {3}
+    unseen = survey(sim.snapshot()).unseen
+    assert unseen is not None
+    assert unseen.logs == (UnseenLogs(7, "hidden", 2, 42),)
+    assert unseen.silent == {3, 5}, "5 is fenced"
+
+
+def test_a_topic_whose_configuration_is_withheld_is_unseen() -> None:
+    snapshot = kafka().snapshot()
+    gone = next(iter(sorted(snapshot.topics)))
+    withheld = replace(
+        snapshot,
+        topics={name: topic for name, topic in snapshot.topics.items() if name != gone},
+        unauthorized_topics=frozenset({gone}),
+    )
+    unseen = survey(withheld).unseen
+    assert unseen is not None
+    assert {one.topic for one in unseen.logs} == {gone}

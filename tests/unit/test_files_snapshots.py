@@ -46,8 +46,10 @@ def cluster() -> Cluster:
 
 
 def same(one: Cluster, other: Cluster) -> bool:
+    """Whether they are the same, but for what was not seen: a snapshot does not hold that."""
+
     def plain(cluster: Cluster | Directories) -> list[object]:
-        found = (getattr(cluster, name) for name in cluster.__slots__)
+        found = (getattr(cluster, name) for name in cluster.__slots__ if name != "unseen")
         return [
             (v.dtype.str, v.shape, v.tolist())
             if isinstance(v, np.ndarray)

@@ -23,6 +23,7 @@ from reassign.inspect import cluster as live
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 from reassign.planning.problem.model import Cluster
+from reassign.planning.problem.unseen import unseen_notes
 from reassign.text import counted
 
 
@@ -81,7 +82,9 @@ def observe(where: Where) -> Observed:
     if where.snapshot is not None:
         return Observed(snapshots.read(where.snapshot).cluster)
     observed, by = asyncio.run(observe_live(where))
-    return Observed(survey(observed), by)
+    cluster = survey(observed)
+    _print_notes(unseen_notes(cluster))
+    return Observed(cluster, by)
 
 
 def keep(where: Where, to: Path, name: str | None = None) -> None:
@@ -91,6 +94,7 @@ def keep(where: Where, to: Path, name: str | None = None) -> None:
     """
     with out.progress("observing the cluster", "writing") as next_step:
         taken = asyncio.run(take(where))
+        _print_notes(unseen_notes(taken.cluster))
         next_step()
         folder = snapshots.place(to, name, taken.taken_at) if name else to
         snapshots.write(folder, taken, replace=name is not None)

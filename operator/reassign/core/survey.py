@@ -8,14 +8,14 @@ import numpy as np
 
 from reassign.core.model.progress import leader_bytes
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints, Unseen, UnseenLogs
 
 
 def survey(snapshot: Snapshot) -> Cluster:
     """Return the cluster that a snapshot of all topics, sizes and log directories shows (`observe_everything`).
 
     A broker that only a replica names is down: before Kafka 4.0 fenced ones are not listed. A replica that is being
-    copied to another log directory (KIP-113) counts there.
+    copied to another log directory (KIP-113) counts there. Logs without metadata are of topics that may not be seen.
     """
     partitions = [
         (TopicPartition(name, number), partition)
@@ -43,7 +43,18 @@ def survey(snapshot: Snapshot) -> Cluster:
         sizes=_bytes([UNKNOWN if size is None else size for size in sizes]),
         in_flight=_bools([tp in moves for tp, _ in partitions]),
         directory=_rows(_places(snapshot, [(tp, row) for (tp, _), row in zip(partitions, replicas, strict=True)])),
+        unseen=Unseen(_unseen_logs(snapshot), frozenset(ids) - snapshot.log_dirs.keys()),
     )
+
+
+def _unseen_logs(snapshot: Snapshot) -> tuple[UnseenLogs, ...]:
+    logs: dict[tuple[int, str], list[int]] = {}
+    for broker, directories in snapshot.log_dirs.items():
+        for directory in directories.values():
+            for tp, size in directory.logs.items():
+                if snapshot.partition(tp) is None:
+                    logs.setdefault((broker, tp.topic), []).append(size)
+    return tuple(UnseenLogs(*where, len(sizes), sum(sizes)) for where, sizes in sorted(logs.items()))
 
 
 class Roles(NamedTuple):

@@ -27,7 +27,7 @@ from reassign.api.reassignment_plan import (
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.goal import not_known, not_reached, unregistered
+from reassign.core.plans.goal import not_reached, unregistered
 from reassign.core.plans.model import GoalSeen, Manifest, Planned, PlanResource, manifest_digest
 from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
@@ -35,7 +35,7 @@ from reassign.inspect.cluster import observe, read_only
 from reassign.kafka.connection import Connection
 
 if TYPE_CHECKING:
-    from reassign.planning.problem.model import Balance, Certificate, Cluster, PlacementGoal
+    from reassign.planning.problem.model import Balance, Certificate, Cluster, PlacementGoal, UnmetGoal
 
 CONNECT_SECONDS = 15.0
 
@@ -77,7 +77,7 @@ def work_out(job: Job) -> Planned | GoalSeen:
     layout, cluster = layout_seen(snapshot), survey(snapshot)
     if job.plan.planned:
         return goal_seen(job, layout, cluster)
-    return plan_of(job, cluster, not_known(job.plan, layout, job.allowed))
+    return plan_of(job, cluster)
 
 
 async def _observe(job: Job) -> Snapshot:
@@ -104,16 +104,17 @@ def goal_seen(job: Job, layout: Layout, cluster: Cluster) -> GoalSeen:
     return GoalSeen((*unmet, *uneven), after, unregistered(plan, layout))
 
 
-def plan_of(job: Job, cluster: Cluster, unknown: tuple[Unmet, ...] = ()) -> Planned:
-    """Make the plan for the cluster as it was seen; `unknown` is not reached either."""
+def plan_of(job: Job, cluster: Cluster) -> Planned:
+    """Make the plan for the cluster as it was seen."""
     from reassign.manifests.waves import check_stored, reassignments
     from reassign.planning.plan import make
 
     plan = job.plan
     waves, max_bytes = plan.spec.waves, plan.spec.waves.max_bytes
+    cluster, withheld = permitted(job, cluster)
     made = make(
         cluster,
-        goal_of(job, cluster.topics),
+        goal_of(job, known_topics(cluster)),
         waves.max_partitions,
         None if max_bytes is None else bytes_of(max_bytes),
         job.rate,
@@ -128,17 +129,54 @@ def plan_of(job: Job, cluster: Cluster, unknown: tuple[Unmet, ...] = ()) -> Plan
         template=plan.spec.template.wire(),
     )
     labelled = [_labelled(manifest, plan) for manifest in manifests]
-    return planned(plan, labelled, made.certificate, sizes_of(cluster), unknown)
+    certificate = replace(made.certificate, unmet=(*withheld, *made.certificate.unmet))
+    return planned(plan, labelled, certificate, sizes_of(cluster))
+
+
+def permitted(job: Job, cluster: Cluster) -> tuple[Cluster, list[UnmetGoal]]:
+    """Return the cluster without logs that the plan's namespace may not know of, and which drained brokers have others.
+
+    Of these it learns no more than that there are some, whatever topics the plan names.
+    """
+    from reassign.planning.problem.model import UnmetGoal
+    from reassign.planning.problem.unseen import drained_brokers
+
+    if "*" in job.allowed:
+        return cluster, []
+    own = [_matches(topic, job.allowed) for topic in cluster.topics]
+    rows = cluster.replicas[[not own[topic] for topic in cluster.topic.tolist()]]
+    holding = {int(cluster.brokers[broker]) for broker in set(rows[rows >= 0].tolist())}
+    if unseen := cluster.unseen:
+        logs = tuple(one for one in unseen.logs if _matches(one.topic, job.allowed))
+        holding |= {one.broker for one in unseen.logs if not _matches(one.topic, job.allowed)}
+        cluster = replace(cluster, unseen=replace(unseen, logs=logs))
+    return cluster, [
+        UnmetGoal(
+            f"broker {broker} has replicas that this namespace may not move",
+            "they stay; the owner of the KafkaCluster can drain it, or list more topics in allowedNamespaces",
+            GoalPart.DRAIN,
+        )
+        for broker in sorted(drained_brokers(cluster, _goal(job)) & holding)
+    ]
+
+
+def known_topics(cluster: Cluster) -> list[str]:
+    """Return the names of all topics, of those that metadata does not show too."""
+    logs = cluster.unseen.logs if cluster.unseen else ()
+    return sorted({*cluster.topics, *(one.topic for one in logs)})
 
 
 def goal_of(job: Job, topics: Sequence[str]) -> PlacementGoal:
     """Return the goal in the planner's words, for a cluster with these topics."""
+    goal = _goal(job)
+    return goal if "*" in job.allowed else replace(goal, include=_allowed(job, topics))
+
+
+def _goal(job: Job) -> PlacementGoal:
     from reassign.planning.problem import goals
 
     spec = job.plan.spec
-    include = spec.topics.include if "*" in job.allowed else _allowed(job, topics)
-    goal = goals.goal_of(spec.goal, spec.topics, spec.racks, job.cluster.spec.limits.min_free_disk_percent)
-    return replace(goal, include=include)
+    return goals.goal_of(spec.goal, spec.topics, spec.racks, job.cluster.spec.limits.min_free_disk_percent)
 
 
 def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
@@ -146,20 +184,20 @@ def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
 
     A namespace learns nothing of topics that it may not move, not even how many there are.
     """
-
-    def matches(topic: str, patterns: Sequence[str]) -> bool:
-        return any(fnmatchcase(topic, pattern) for pattern in patterns)
-
     wanted, goal = job.plan.spec.topics, job.plan.spec.goal
-    names = tuple(t for t in topics if matches(t, wanted.include) and matches(t, job.allowed))
+    names = tuple(t for t in topics if _matches(t, wanted.include) and _matches(t, job.allowed))
     excluded = () if wanted.exclude is None and goal.drains else wanted.excluded
-    if all(matches(name, excluded) for name in names):
+    if all(_matches(name, excluded) for name in names):
         raise PlanningError(
             Reason.NOTHING_SELECTED,
             f"no topic that the namespace {job.plan.namespace} may move ({', '.join(job.allowed)}) matches "
             "spec.topics: change the patterns, or have spec.allowedNamespaces of the KafkaCluster list more",
         )
     return names
+
+
+def _matches(topic: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(topic, pattern) for pattern in patterns)
 
 
 def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
@@ -182,7 +220,6 @@ def planned(
     manifests: Sequence[Manifest],
     certificate: Certificate,
     sizes: Mapping[tuple[str, int], int],
-    unknown: tuple[Unmet, ...] = (),
 ) -> Planned:
     """Return what becomes of a plan as plain values, so that no reader needs arrays."""
     unmet = (Unmet(what=part.what, nearest=part.nearest, part=part.part) for part in certificate.unmet)
@@ -206,7 +243,7 @@ def planned(
             before=tuple(_shares(balance, balance.before) for balance in certificate.balance),
             after=tuple(_shares(balance, balance.after) for balance in certificate.balance),
         ),
-        unmet=(*unknown, *unmet)[:MAX_UNMET],
+        unmet=tuple(unmet)[:MAX_UNMET],
     )
 
 

@@ -35,6 +35,25 @@ class Directories:
     online: Bools  # (D,)
 
 
+class UnseenLogs(NamedTuple):
+    """The logs of a topic on one broker that metadata does not show, or whose configuration may not be read."""
+
+    broker: int
+    """The broker's id."""
+    topic: str
+    logs: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What an observation did not show."""
+
+    logs: tuple[UnseenLogs, ...] = ()
+    silent: frozenset[int] = frozenset()
+    """The ids of brokers that did not report their log directories."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """A whole cluster at one moment, sorted by topic name and partition."""
@@ -53,6 +72,8 @@ class Cluster:
     """Bytes of one replica: the leader's, or the greatest known one where the leader's is not known."""
     in_flight: Bools  # (P,) being reassigned now: is planned around, never moved
     directory: Ints = field(default_factory=lambda: np.empty((0, 0), np.int32))  # (P, R) index into directories
+    unseen: Unseen | None = None
+    """None: it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

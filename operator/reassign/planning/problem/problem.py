@@ -23,6 +23,7 @@ from reassign.planning.problem.selection import Selection, select
 from reassign.planning.problem.shares import DISK
 from reassign.planning.problem.targets import Placement, targets_of
 from reassign.planning.problem.tree import Tree, grow
+from reassign.planning.problem.unseen import unseen_goals
 from reassign.planning.problem.volume import MOST_VOLUME_BYTES
 from reassign.text import counted, listed, named_brokers
 
@@ -284,7 +285,7 @@ def _left(
                 GoalPart.DRAIN,
             )
         )
-    return tuple(unmet)
+    return (*unmet, *unseen_goals(cluster, goal))
 
 
 def part_of(leaving: Bools) -> GoalPart | None:

@@ -29,7 +29,7 @@ def select(cluster: Cluster, goal: PlacementGoal, drained: Bools) -> Selection:
 
     Raises PlanningError: NothingSelected.
     """
-    included, excluded = _any_of(goal.include), _any_of(goal.excluded)
+    included, excluded = any_of(goal.include), any_of(goal.excluded)
     topics = np.array([included(topic) for topic in cluster.topics], bool)
     spared = np.array([excluded(topic) for topic in cluster.topics], bool)
     of = cluster.topic
@@ -47,7 +47,7 @@ def select(cluster: Cluster, goal: PlacementGoal, drained: Bools) -> Selection:
     return Selection(planned, leaving, kept & ~leaving)
 
 
-def _any_of(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+def any_of(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """Return whether one of the patterns matches a topic. There may be one pattern for each topic, its name."""
     names = frozenset(patterns)
     wild = [pattern for pattern in patterns if set(pattern) & set("*?[")]
