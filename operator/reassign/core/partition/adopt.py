@@ -67,21 +67,24 @@ def _rebuilt(resource: Resource, snapshot: Snapshot, rules: ClusterRules, holder
     Where status says that the resource has ended, nothing moves again. Without a permission nothing is adopted.
     """
     adopted: dict[TopicPartition, Entry] = {}
-    for tp, asked in resource.asked.items():
-        topic, partition = snapshot.topics.get(tp.topic), snapshot.partition(tp)
-        if tp in resource.record or rules.forbids(resource, tp) or topic is None or partition is None:
-            continue
-        entry = Entry(topic.id, partition.replicas, asked.replicas, State.COMPLETED, log_dirs=asked.named)
-        if _moves(tp, frozenset(asked.replicas), snapshot):
-            if holders.get(tp) == Holder(resource.uid, resource.namespace, frozenset(asked.replicas)):
-                original, problem = snapshot.reassignments[tp].original, recorded_problem(Reason.ORDER_UNKNOWN)
-                in_flight = State.IN_FLIGHT
-                adopted[tp] = Entry(topic.id, original, asked.replicas, in_flight, problem, asked.named)
-        elif resource.up_to_date and resource.status.completion_time:
+    for tp, holder in holders.items():
+        topic = snapshot.topics.get(tp.topic)
+        if holder.uid == resource.uid and topic and _moves(tp, holder.target, snapshot):
+            move, asked = snapshot.reassignments[tp], resource.asked.get(tp)
+            same = asked if asked and frozenset(asked.replicas) == holder.target else None
+            target, named = (same.replicas, same.named) if same else (move.final, ())
+            problem = recorded_problem(Reason.ORDER_UNKNOWN)
+            adopted[tp] = Entry(topic.id, move.original, target, State.IN_FLIGHT, problem, named)
+    if resource.up_to_date and resource.status.completion_time:
+        for tp, asked in resource.asked.items():
+            topic, partition = snapshot.topics.get(tp.topic), snapshot.partition(tp)
+            if tp in adopted or topic is None or partition is None or _moves(tp, frozenset(asked.replicas), snapshot):
+                continue
+            entry = Entry(topic.id, partition.replicas, asked.replicas, State.COMPLETED, log_dirs=asked.named)
             at_target = partition.replicas == asked.replicas
             cancelled = entry.to(State.CANCELLED, recorded_problem(Reason.CANCELLED_EXTERNALLY))
             adopted[tp] = entry if at_target else cancelled
-    return adopted
+    return {tp: entry for tp, entry in adopted.items() if not rules.forbids(resource, tp)}
 
 
 def _moves(tp: TopicPartition, target: frozenset[int], snapshot: Snapshot) -> bool:
