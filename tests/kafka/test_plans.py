@@ -91,7 +91,7 @@ def test_what_lands_on_a_drained_broker_after_the_digest_is_observed(
     with closing(Operator(kafka, spec)) as operator:
         operator.serve(until=lambda: operator.says("AwaitingApproval"))
         assert operator.goal["status"] == "True"
-        later = NewTopic(f"{name}-later", num_partitions=1, replica_assignment=[[3, 1]])
+        later = NewTopic(f"{name}-later", num_partitions=1, replica_assignment=[[3, 0]])
         kafka.workload.ask(lambda admin: admin.create_topics([later]))
         operator.approve()
         operator.serve(until=lambda: "goalObservedTime" in operator.status)
