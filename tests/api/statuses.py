@@ -97,6 +97,8 @@ PLAN_STATUS: Object = {
     "moves": {"replicas": 210, "bytes": 2**50, "leaders": 12},
     "lowerBound": {"bytes": 2**49, "replicas": 200, "waves": 1},
     "balance": {"before": [SHARES], "after": [SHARES | {"leastPercent": 91, "greatestPercent": 109}]},
-    "unmet": [{"what": "broker 5 keeps 1 replica", "nearest": "all but that one are moved"}],
+    "unmet": [{"what": "broker 5 keeps 1 replica", "nearest": "all but that one are moved", "part": "Drain"}],
+    "goalObservedTime": NOW,
+    "unregisteredBrokers": [7],
     "waves": [{"name": "drain-1", "partitions": 200, "bytes": 2**50, "state": "Pending", "digest": DIGEST}],
 }

@@ -115,7 +115,7 @@ def test_approve_shows_the_plan_and_writes_its_digest_when_confirmed(sandbox: Ku
     ran = verb("approve", "drain", stdin="y\n")
     assert ran.code == 0
     assert ran.out.splitlines()[0] == "krp/drain: 1 wave, 200 partitions, 210 new replicas, 1.0 PiB"
-    assert "not reached by this plan: broker 5 keeps 1 replica; the nearest: all but that one are moved" in ran.out
+    assert "not reached, as observed: broker 5 keeps 1 replica; the nearest: all but that one are moved" in ran.out
     assert ran.out.endswith(f"krp/drain approved, {DIGEST}\n")
     stored = sandbox.read("krp", "drain")
     assert stored["spec"]["approvedDigest"] == DIGEST
