@@ -297,7 +297,7 @@ STAGES: list[tuple[Any, str, Callable[..., Any]]] = [
     (tick, "gate_throttles", wrong),
     (loop, "take_sample", wrong),
     (loop, "hold_now", wrong),
-    (loop, "duplicate_of", wrong),
+    (loop, "abandoned", wrong),
     (actor, "cluster_status", wrong),
     (actor, "report", wrong),
     (actor.ThrottleRecord, "write", wrong_later),

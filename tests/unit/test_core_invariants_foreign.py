@@ -90,7 +90,7 @@ class Shared(RuleBasedStateMachine):
     def begin(self, a: dict, b: dict, of_a: dict, of_b: dict, cap: int) -> None:  # type: ignore[type-arg]
         self.kafka = WatchedKafka(dict(ORIGINAL), brokers={b: Broker(b) for b in range(8)}, min_insync=2)
         self.kafka.theirs, self.kafka.may_supersede, self.kafka.overridden = {}, set(), set()
-        self.cap, self.held = cap, False
+        self.cap = cap
         self.driver = drive(
             self.kafka,
             resource(a, "a", **of_a),
@@ -120,7 +120,6 @@ class Shared(RuleBasedStateMachine):
     @rule(lands_after=st.sampled_from((1, 4, 12, 50)), killed=st.booleans())
     def has_requests_on_their_way(self, lands_after: int, killed: bool) -> None:
         self.driver.tick(lands_after=lands_after)
-        self.held = True
         if killed:
             self.driver.restart()
 
@@ -240,7 +239,7 @@ class Shared(RuleBasedStateMachine):
         self.driver.delete("a")
         self.driver.delete("b")
         self.kafka.may_supersede = set()
-        self.driver.ticks(5 * int(SETTLE_SECONDS) + (int(LANDING_SECONDS) if self.held else 0))
+        self.driver.ticks(5 * int(SETTLE_SECONDS) + int(LANDING_SECONDS))
         assert self.driver.gone == {"a", "b"}
         assert self.kafka.reassignments == theirs
 

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.survey import Roles, roles, survey
+from reassign.errors import Reason
 from reassign.planning.problem.model import UnseenLogs
 from tests.unit.sim import SimKafka
 
@@ -167,7 +169,7 @@ def test_a_topic_whose_configuration_is_withheld_is_unseen() -> None:
     withheld = replace(
         snapshot,
         topics={name: topic for name, topic in snapshot.topics.items() if name != gone},
-        unauthorized_topics=frozenset({gone}),
+        unread_topics={gone: Problem(Reason.NOT_AUTHORIZED, "its configuration is withheld")},
     )
     unseen = survey(withheld).unseen
     assert unseen is not None

@@ -76,6 +76,6 @@ def test_a_note_says_what_is_left_out() -> None:
 
 
 def condition(unmet: UnmetGoal) -> tuple[bool, str]:
-    parts = (Unmet(what=unmet.what, nearest=unmet.nearest),)
+    parts = (Unmet(what=unmet.what, nearest=unmet.nearest, part=unmet.part),)
     [said] = goal_met(ReassignmentPlanStatus(digest=f"sha256:{0:064}", unmet=parts))
     return said.status, said.reason
