@@ -45,7 +45,7 @@ format: $(VENV)  ## format, and correct what the linter can
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m ruff check --fix .
 
-test: $(VENV)  ## all tests, with how long each part took: 22 minutes, an hour from nothing
+test: $(VENV)  ## all tests, with how long each part took: 20 minutes, an hour from nothing
 	@$(RUN_TESTS) unit api kafka fleet images argocd monitoring e2e
 
 test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e: test-%: $(VENV)  ## a folder
