@@ -368,6 +368,17 @@ def test_what_an_older_cluster_left_is_taken_over_and_restored(left: Left, retur
     assert not left.throttles("main")
 
 
+def takes_nothing_over(left: Left) -> None:
+    """The other one fails for good, and this one sets nothing and says why."""
+    before = copy(left.client.store)
+    left.fails("main")
+    left.now += HANDOVER_SECONDS
+    left.only(left.older, 5)
+    assert left.client.store == before
+    assert LATER not in left.kafka.reassignments
+    assert "can read and write its ReassignmentRecord" in left.message("second")
+
+
 def test_a_record_that_cannot_be_written_is_not_taken_over(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(obj: Object, *_: object, **__: object) -> Object:
         if obj["metadata"]["name"].startswith("uid-main"):
@@ -377,25 +388,13 @@ def test_a_record_that_cannot_be_written_is_not_taken_over(left: Left, monkeypat
     left.both(2)
     write = left.kube.write_record
     monkeypatch.setattr(left.kube, "write_record", refuse)
-    before = copy(left.client.store)
-    left.fails("main")
-    left.now += HANDOVER_SECONDS
-    left.only(left.older, 5)
-    assert left.client.store == before
-    assert LATER not in left.kafka.reassignments
-    assert "can read and write its ReassignmentRecord" in left.message("second")
+    takes_nothing_over(left)
 
 
 def test_a_record_that_cannot_be_read_is_not_taken_over(left: Left) -> None:
     left.both(2)
     left.store.put(left.kube.write("uid-uid-main-0", lambda obj: obj["spec"].update(part="first")))
-    before = copy(left.client.store)
-    left.fails("main")
-    left.now += HANDOVER_SECONDS
-    left.only(left.older, 5)
-    assert left.client.store == before
-    assert LATER not in left.kafka.reassignments
-    assert "can read and write its ReassignmentRecord" in left.message("second")
+    takes_nothing_over(left)
 
 
 RATE, LIST = ConfigKey(broker(1), FOLLOWER_RATE), ConfigKey(topic(), FOLLOWER_REPLICAS)

@@ -74,16 +74,20 @@ def test_an_alter_of_a_killed_process_is_undone_though_its_broker_is_gone(second
     assert is_undone(driver)
 
 
-def test_a_lost_alter_is_waited_for_while_its_broker_may_hold_it() -> None:
-    driver = moving()
-    driver.tick(lands_after=1000)
-    driver.silent.add(driver.limbo.pop()[1])
-    driver.restart()
+def is_deleted_once_nothing_can_land(driver: Driver) -> None:
     driver.delete("a")
     driver.ticks(int(LANDING_SECONDS) - 1)
     assert driver.gone == set()
     driver.ticks(2 * SETTLED)
     assert is_undone(driver)
+
+
+def test_a_lost_alter_is_waited_for_while_its_broker_may_hold_it() -> None:
+    driver = moving()
+    driver.tick(lands_after=1000)
+    driver.silent.add(driver.limbo.pop()[1])
+    driver.restart()
+    is_deleted_once_nothing_can_land(driver)
 
 
 def test_an_alter_sent_long_after_its_record_is_waited_for() -> None:
@@ -397,11 +401,7 @@ def test_a_doubt_ends_in_time_whatever_the_api_servers_clock_is_set_to(seconds: 
     driver.ahead = seconds
     if killed:
         driver.restart()
-    driver.delete("a")
-    driver.ticks(int(LANDING_SECONDS) - 1)
-    assert driver.gone == set()
-    driver.ticks(2 * SETTLED)
-    assert is_undone(driver)
+    is_deleted_once_nothing_can_land(driver)
 
 
 def test_a_new_process_goes_on_at_the_broker_that_topics_changed_through() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -12,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from reassign.api.common import Model, NamespaceName, bytes_of
 from reassign.api.digest import hashed
 from reassign.api.limits import MAX_NAME_CHARACTERS
+from reassign.api.names import matches
 from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, WaveLimits
 from reassign.core.model.cluster_rules import ThrottleRules
@@ -82,7 +82,7 @@ class Override(Terms):
     """Names of clusters, with * for any characters and ? for one."""
 
     def matches(self, cluster: str) -> bool:
-        return any(fnmatchcase(cluster, pattern) for pattern in self.clusters)
+        return matches(cluster, self.clusters)
 
 
 class FleetPolicy(Model):
@@ -106,7 +106,7 @@ class FleetPolicy(Model):
         names = list(clusters)
         for override in self.overrides:
             for pattern in override.clusters:
-                if not any(fnmatchcase(name, pattern) for name in names):
+                if not any(matches(name, [pattern]) for name in names):
                     raise PlanningError(
                         Reason.INVALID_GOAL,
                         f"the policy's pattern {pattern} matches none of the {len(names)} clusters that have "

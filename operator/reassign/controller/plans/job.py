@@ -6,13 +6,13 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from reassign.api.common import INT32_MAX, bytes_of
 from reassign.api.goal import GoalPart
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.limits import MAX_UNMET
+from reassign.api.names import matches
 from reassign.api.reassignment_plan import (
     PLAN_LABEL,
     PLAN_UID_LABEL,
@@ -74,10 +74,8 @@ def work_out(job: Job) -> Planned | GoalSeen:
     from reassign.core.survey import survey
 
     snapshot = asyncio.run(_observe(job))
-    layout, cluster = layout_seen(snapshot), survey(snapshot)
-    if job.plan.planned:
-        return goal_seen(job, layout, cluster)
-    return plan_of(job, cluster)
+    cluster = survey(snapshot)
+    return goal_seen(job, layout_seen(snapshot), cluster) if job.plan.planned else plan_of(job, cluster)
 
 
 async def _observe(job: Job) -> Snapshot:
@@ -91,17 +89,16 @@ def goal_seen(job: Job, layout: Layout, cluster: Cluster) -> GoalSeen:
     from reassign.planning.plan import evenness
 
     plan, ids = job.plan, frozenset(cluster.brokers.tolist())
-    unmet = not_reached(plan, layout, job.allowed)
+    unmet, gone = not_reached(plan, layout, job.allowed), unregistered(plan, layout)
     try:
         goal = goal_of(job, cluster.topics)
         left = replace(goal, drain=goal.drain & ids, brokers=goal.brokers and goal.brokers & ids)
         found = evenness(cluster, left)
     except PlanningError as error:  # such as topics that are all gone
         judged = Unmet(what="whether replicas lie evenly", nearest=f"not known: {error.message}", part=GoalPart.BALANCE)
-        return GoalSeen((*unmet, judged), (), unregistered(plan, layout))
-    uneven = (Unmet(what=part.what, nearest=part.nearest, part=part.part) for part in found.unmet)
+        return GoalSeen((*unmet, judged), (), gone)
     after = tuple(_shares(balance, balance.after) for balance in found.balance)
-    return GoalSeen((*unmet, *uneven), after, unregistered(plan, layout))
+    return GoalSeen((*unmet, *map(_unmet, found.unmet)), after, gone)
 
 
 def plan_of(job: Job, cluster: Cluster) -> Planned:
@@ -143,12 +140,12 @@ def permitted(job: Job, cluster: Cluster) -> tuple[Cluster, list[UnmetGoal]]:
 
     if "*" in job.allowed:
         return cluster, []
-    own = [_matches(topic, job.allowed) for topic in cluster.topics]
+    own = [matches(topic, job.allowed) for topic in cluster.topics]
     rows = cluster.replicas[[not own[topic] for topic in cluster.topic.tolist()]]
     holding = {int(cluster.brokers[broker]) for broker in set(rows[rows >= 0].tolist())}
     if unseen := cluster.unseen:
-        logs = tuple(one for one in unseen.logs if _matches(one.topic, job.allowed))
-        holding |= {one.broker for one in unseen.logs if not _matches(one.topic, job.allowed)}
+        logs = tuple(one for one in unseen.logs if matches(one.topic, job.allowed))
+        holding |= {one.broker for one in unseen.logs if not matches(one.topic, job.allowed)}
         cluster = replace(cluster, unseen=replace(unseen, logs=logs))
     return cluster, [
         UnmetGoal(
@@ -185,19 +182,15 @@ def _allowed(job: Job, topics: Sequence[str]) -> tuple[str, ...]:
     A namespace learns nothing of topics that it may not move, not even how many there are.
     """
     wanted, goal = job.plan.spec.topics, job.plan.spec.goal
-    names = tuple(t for t in topics if _matches(t, wanted.include) and _matches(t, job.allowed))
+    names = tuple(t for t in topics if matches(t, wanted.include) and matches(t, job.allowed))
     excluded = () if wanted.exclude is None and goal.drains else wanted.excluded
-    if all(_matches(name, excluded) for name in names):
+    if all(matches(name, excluded) for name in names):
         raise PlanningError(
             Reason.NOTHING_SELECTED,
             f"no topic that the namespace {job.plan.namespace} may move ({', '.join(job.allowed)}) matches "
             "spec.topics: change the patterns, or have spec.allowedNamespaces of the KafkaCluster list more",
         )
     return names
-
-
-def _matches(topic: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(topic, pattern) for pattern in patterns)
 
 
 def sizes_of(cluster: Cluster) -> dict[tuple[str, int], int]:
@@ -222,7 +215,6 @@ def planned(
     sizes: Mapping[tuple[str, int], int],
 ) -> Planned:
     """Return what becomes of a plan as plain values, so that no reader needs arrays."""
-    unmet = (Unmet(what=part.what, nearest=part.nearest, part=part.part) for part in certificate.unmet)
     return Planned(
         input_hash=plan.input_hash,
         manifests=tuple(manifests),
@@ -243,8 +235,12 @@ def planned(
             before=tuple(_shares(balance, balance.before) for balance in certificate.balance),
             after=tuple(_shares(balance, balance.after) for balance in certificate.balance),
         ),
-        unmet=tuple(unmet)[:MAX_UNMET],
+        unmet=tuple(map(_unmet, certificate.unmet[:MAX_UNMET])),
     )
+
+
+def _unmet(part: UnmetGoal) -> Unmet:
+    return Unmet(what=part.what, nearest=part.nearest, part=part.part)
 
 
 def _wave(manifest: Manifest, sizes: Mapping[tuple[str, int], int]) -> Wave:

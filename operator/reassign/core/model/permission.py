@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
+from reassign.api.names import matches
 from reassign.core.model.problem import Audience, Name, Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
@@ -68,8 +68,7 @@ class Permission:
         """Return why the resources of a namespace may not move a topic, or None."""
         if problem := self.of_namespace(namespace):
             return problem
-        # the schema lets no pattern have brackets, so that * and ? are all that is special
-        if any(fnmatchcase(topic, pattern) for pattern in self.allowed[namespace]):
+        if matches(topic, self.allowed[namespace]):
             return None
         return Problem(
             Reason.NAMESPACE_NOT_ALLOWED,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
+from reassign.api.names import matches
 from reassign.errors import Reason, ReassignError
 from reassign.text import MAX_NAMED, listed
 
@@ -53,7 +53,7 @@ class Audience:
         """Whether the audience may read a name."""
         if (self.owner and not name.elsewhere) or self.namespace in name.namespaces:
             return True
-        return name.topic is not None and any(fnmatchcase(name.topic, pattern) for pattern in self.topics)
+        return name.topic is not None and matches(name.topic, self.topics)
 
 
 @dataclass(frozen=True, slots=True, init=False)

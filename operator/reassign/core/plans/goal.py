@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 from reassign.api.goal import GoalPart
+from reassign.api.names import matches
 from reassign.api.reassignment_plan import Goal, ReassignmentPlanSpec, Unmet
 from reassign.core.model.layout import Layout
 from reassign.core.plans.model import PlanResource
@@ -47,7 +47,7 @@ def not_known(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> tup
     """Return what no plan of this namespace can move: on drained brokers, and topics that were left out of the plan."""
     topics = _Topics(plan.spec, allowed)
     others, unread, hidden, silent = set[int](), _Logs(), _Logs(), set[int]()
-    for broker in sorted(drained(plan.spec.goal, layout) - set(plan.status.unregistered_brokers)):
+    for broker in _to_empty(plan, layout):
         if broker in layout.brokers and broker not in layout.log_dirs:
             silent.add(broker)
         if any(topics.of_others(topic) for topic in layout.replicas.get(broker, ())):
@@ -61,6 +61,11 @@ def not_known(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> tup
         if topics.included(topic):
             unread.topics[topic] += 0
     return tuple(_said_of_unknown(others, unread, hidden, silent))
+
+
+def _to_empty(plan: PlanResource, layout: Layout) -> list[int]:
+    """Return the drained brokers that are watched, ascending."""
+    return sorted(drained(plan.spec.goal, layout) - set(plan.status.unregistered_brokers))
 
 
 def _said_of_unknown(others: set[int], unread: _Logs, hidden: _Logs, silent: set[int]) -> Iterator[Unmet]:
@@ -95,7 +100,7 @@ def _on_drained(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> I
     """Yield what metadata shows on brokers that are to be empty."""
     topics = _Topics(plan.spec, allowed)
     leaving, kept = _Logs(), _Logs()
-    for broker in sorted(drained(plan.spec.goal, layout) - set(plan.status.unregistered_brokers)):
+    for broker in _to_empty(plan, layout):
         for topic, number in layout.replicas.get(broker, {}).items():
             if topics.included(topic):
                 (kept if topics.kept(topic) else leaving).add(broker, topic, [0] * number)
@@ -170,22 +175,18 @@ class _Topics:
     allowed: Sequence[str]
 
     def included(self, topic: str) -> bool:
-        return self._wanted(topic) and _matches(topic, self.allowed)
+        return self._wanted(topic) and matches(topic, self.allowed)
 
     def of_others(self, topic: str) -> bool:
-        return self._wanted(topic) and not _matches(topic, self.allowed)
+        return self._wanted(topic) and not matches(topic, self.allowed)
 
     def spared(self, topic: str) -> bool:
         """Whether it keeps its replication factor."""
-        return _matches(topic, self.spec.topics.excluded)
+        return matches(topic, self.spec.topics.excluded)
 
     def kept(self, topic: str) -> bool:
         """Whether it stays on drained brokers: the topics that are excluded by default leave them."""
-        return _matches(topic, self.spec.topics.exclude or ())
+        return matches(topic, self.spec.topics.exclude or ())
 
     def _wanted(self, topic: str) -> bool:
-        return _matches(topic, self.spec.topics.include)
-
-
-def _matches(topic: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(topic, pattern) for pattern in patterns)
+        return matches(topic, self.spec.topics.include)

@@ -7,11 +7,11 @@ their replication factor, but a drain moves them too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import numpy as np
 
+from reassign.api.names import matches
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.model import Bools, Cluster, PlacementGoal
 
@@ -51,4 +51,4 @@ def any_of(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """Return whether one of the patterns matches a topic. There may be one pattern for each topic, its name."""
     names = frozenset(patterns)
     wild = [pattern for pattern in patterns if set(pattern) & set("*?[")]
-    return lambda topic: topic in names or any(fnmatchcase(topic, pattern) for pattern in wild)
+    return lambda topic: topic in names or matches(topic, wild)
