@@ -122,6 +122,10 @@ class SimKafka:
         return broker not in self.brokers or self.brokers[broker].fenced
 
     def perform(self, step: Step) -> Outcome:
+        """Carry out a request as soon as it is sent."""
+        return self.carry_out(step)
+
+    def carry_out(self, step: Step) -> Outcome:
         self.writes.append(step)
         if step.tp not in self.replicas:
             return refused(Reason.UNKNOWN_TOPIC_OR_PARTITION)
@@ -167,10 +171,10 @@ class SimKafka:
     def land(self, step: Step) -> Outcome:
         """Carry out a request that a broker has held: the controller compares nothing with what it was judged by."""
         if not isinstance(step, Alter):
-            return self.perform(step)
+            return self.carry_out(step)
         in_flight = self.reassignments.get(step.tp)
         if in_flight is None or in_flight.target == set(step.replicas):
-            return self.perform(replace(step, judged=None))
+            return self.carry_out(replace(step, judged=None))
         if len(step.replicas) != len(in_flight.target) and not step.allow_replication_factor_change:
             return refused(Reason.REPLICATION_FACTOR_CHANGE)
         return self._override(step, in_flight)

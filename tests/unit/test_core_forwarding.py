@@ -201,6 +201,17 @@ def test_an_alter_that_lands_on_a_topic_made_again_is_recorded(deleted: bool, th
     assert not driver.kafka.reassignments
 
 
+def test_what_landed_on_a_topic_made_again_is_found_after_a_long_pause() -> None:
+    driver = moving()
+    driver.tick(lands_after=20)
+    driver.kafka.topic_ids["orders"] = "made again"
+    driver.tick()
+    driver.now += 2 * LANDING_SECONDS  # no observation until it can land no more
+    driver.tick()
+    entry = driver.resources["a"].record[P0]
+    assert (entry.state, entry.topic_id) == (State.IN_FLIGHT, "made again")
+
+
 def test_no_other_resource_takes_a_partition_where_an_alter_may_land() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}, "a"), resource({P0: (5, 2, 3)}, "b"))
     driver.tick(lands_after=20)

@@ -114,16 +114,18 @@ def stuck_moves(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozen
 def unlisted(record: Record, snapshot: Snapshot) -> Record:
     """Return the entries that have a place though their move is not listed in flight.
 
-    Their alter may land yet, on another client's move too, or is to come, or they are copied between directories.
+    Their alter may land yet, on another client's move or on a topic made again too, or is to come, or they are copied
+    between directories.
     """
     return {tp: entry for tp, entry in record.items() if _may_come(tp, entry, snapshot)}
 
 
 def _may_come(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> bool:
     move = snapshot.reassignments.get(tp)
-    if snapshot.lost(tp, entry.topic_id) or (move and move.target == frozenset(entry.target)):
-        return False
-    return entry.may_land or (move is None and entry.state is State.IN_FLIGHT and bool(entry.log_dirs))
+    if entry.may_land:
+        return move is None or move.target != frozenset(entry.target)
+    copied = entry.state is State.IN_FLIGHT and bool(entry.log_dirs)
+    return copied and move is None and not snapshot.lost(tp, entry.topic_id)
 
 
 def take_in_flight(

@@ -56,7 +56,7 @@ def _landed(resource: Resource, snapshot: Snapshot, recent: Recent, held: Set[To
         topic = snapshot.topics.get(tp.topic)
         if topic is None or topic.id == entry.topic_id or tp in held:
             continue
-        if _moves(tp, frozenset(entry.target), snapshot) and recent.in_doubt(tp, entry):
+        if _moves(tp, frozenset(entry.target), snapshot) and recent.open_write(tp, entry):
             found[tp] = replace(entry, topic_id=topic.id)
     return found
 
