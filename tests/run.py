@@ -38,6 +38,8 @@ compiles what plans, before others plan much. Each version of Kafka has brokers 
 platform, and leave its brokers and its operator alone."""
 AT_ONCE = 3
 SLOWEST = 20
+MESSAGE = 1000
+"""Characters of why a test failed that are repeated at the end."""
 
 
 class Part(NamedTuple):
@@ -47,13 +49,21 @@ class Part(NamedTuple):
     options: tuple[str, ...]
 
 
+class Case(NamedTuple):
+    """A test: its seconds with set-up and tear-down, its name, and why it failed, if it did."""
+
+    seconds: float
+    name: str
+    failure: str | None
+
+
 class Ran(NamedTuple):
-    """How they ended, and the seconds of each test."""
+    """How they ended, and each test."""
 
     part: Part
     seconds: float
     code: int
-    tests: list[tuple[float, str]]
+    tests: list[Case]
 
     def __str__(self) -> str:
         result = "passed" if self.code == 0 else f"FAILED (exit {self.code})"
@@ -86,18 +96,30 @@ def run(part: Part, alone: bool) -> Ran:
         return Ran(part, seconds, abs(ended.returncode), tests_of(report))
 
 
-def tests_of(report: Path) -> list[tuple[float, str]]:
-    """Return the seconds and the name of each test, with set-up and tear-down; none where pytest wrote no report."""
+def tests_of(report: Path) -> list[Case]:
+    """Return the tests; none where pytest wrote no report."""
     if not report.exists():
         return []
-    cases = ElementTree.parse(report).iter("testcase")
-    return [(float(case.attrib["time"]), f"{case.attrib['classname']}.{case.attrib['name']}") for case in cases]
+    return [_case(found) for found in ElementTree.parse(report).iter("testcase")]
+
+
+def _case(found: ElementTree.Element) -> Case:
+    failures = (found.find(kind) for kind in ("failure", "error"))
+    failure = next((one.attrib["message"] for one in failures if one is not None), None)
+    return Case(float(found.attrib["time"]), f"{found.attrib['classname']}.{found.attrib['name']}", failure)
 
 
 def slowest(ends: Iterable[Ran]) -> list[str]:
     """Return the slowest tests of all parts, a line each."""
-    tests = sorted((test for ran in ends for test in ran.tests), reverse=True)
-    return [f"{seconds:6.1f} s  {name}" for seconds, name in tests[:SLOWEST]]
+    tests = sorted((test for ran in ends for test in ran.tests), reverse=True, key=lambda test: test.seconds)
+    return [f"{test.seconds:6.1f} s  {test.name}" for test in tests[:SLOWEST]]
+
+
+def failed(ends: Iterable[Ran]) -> list[str]:
+    """Return the tests that failed, each with the beginning of why: the last that is printed."""
+    return [
+        f"FAILED {one.name}: {one.failure[:MESSAGE]}" for ran in ends for one in ran.tests if one.failure is not None
+    ]
 
 
 def main(folders: Sequence[str]) -> int:
@@ -110,6 +132,8 @@ def main(folders: Sequence[str]) -> int:
         ends = list(pool.map(partial(run, alone=len(parts) == 1), parts))
     print("\n".join(["the slowest tests:", *slowest(ends), "", *map(str, ends)]))
     print(f"{'all':12} {time.monotonic() - started:6.0f} s")
+    for line in failed(ends):
+        print(line)
     return max(ran.code for ran in ends)
 
 

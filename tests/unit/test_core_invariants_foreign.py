@@ -240,8 +240,18 @@ class Shared(RuleBasedStateMachine):
         self.driver.delete("b")
         self.kafka.may_supersede = set()
         self.driver.ticks(5 * int(SETTLE_SECONDS) + int(LANDING_SECONDS))
+        for tp in self._on_their_way_back():
+            self.kafka.copy(tp)
+        self.driver.ticks(2 * int(SETTLE_SECONDS))
         assert self.driver.gone == {"a", "b"}
         assert self.kafka.reassignments == theirs
+
+    def _on_their_way_back(self) -> list[TopicPartition]:
+        """The moves to their original replicas: another client moved the partition while the request was held."""
+        records = [r.record for r in self.driver.resources.values()]
+        back = [(tp, set(entry.original)) for record in records for tp, entry in active(record).items()]
+        moves = self.kafka.reassignments
+        return [tp for tp, original in back if tp in moves and moves[tp].target == original]
 
 
 TestShared = Shared.TestCase
