@@ -1,5 +1,9 @@
-"""Real brokers. Most tests run on 4.3.1 and on 4.1.2, which differ in when a reassignment is complete."""
+"""Real brokers. Most tests run on 4.3.1 and on 4.1.2, which differ in when a reassignment is complete.
 
+KAFKA_VERSION chooses another version in their place.
+"""
+
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +12,7 @@ from localplatform.brokers import DEFAULT_VERSION, Brokers, running
 from tests.kafka.harness import Kafka
 
 OLDER = "4.1.2"
+CHOSEN = os.environ.get("KAFKA_VERSION")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -15,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [item for item in items if "any_version" not in item.keywords or OLDER not in item.name]
 
 
-@pytest.fixture(scope="session", params=[DEFAULT_VERSION, OLDER])
+@pytest.fixture(scope="session", params=[CHOSEN] if CHOSEN else [DEFAULT_VERSION, OLDER])
 def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
     """Four brokers, one version at a time; controllers stop in tests of the newer one alone."""
     controllers = 1 if request.param == OLDER else 3

@@ -127,7 +127,9 @@ class Shared(RuleBasedStateMachine):
     @rule(uid=st.sampled_from("ab"), killed=st.booleans())
     def a_record_is_lost(self, uid: str, killed: bool) -> None:
         lost = self.driver.resources[uid]
-        moves = {tp: move for tp, move in self.kafka.reassignments.items() if tp in active(lost.record)}
+        ids = self.kafka.topic_ids
+        held = {tp for tp, entry in active(lost.record).items() if entry.topic_id == ids[tp.topic]}
+        moves = {tp: move for tp, move in self.kafka.reassignments.items() if tp in held}
         if not killed and not moves.keys() <= self.driver.recent.holders.keys():
             return  # what the process has not seen in flight is not known to be the resource's
         self.driver.resources[uid] = without_record(lost)
