@@ -212,6 +212,21 @@ def test_what_landed_on_a_topic_made_again_is_found_after_a_long_pause() -> None
     assert (entry.state, entry.topic_id) == (State.IN_FLIGHT, "made again")
 
 
+def test_a_held_restoration_that_lands_on_a_topic_made_again_is_undone() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 5, 3)}))
+    driver.tick()
+    driver.edit("a", {P0: (1, 2, 3)}, suspend=True)
+    driver.tick()  # the cancel
+    driver.tick(lands_after=20)
+    assert isinstance(driver.limbo[0][2], Alter)
+    driver.kafka.topic_ids["orders"] = "made again"
+    driver.kafka.add(P0, (0, 4, 5))
+    driver.ticks(20 + 2 * SETTLED)
+    assert Cancel(P0, (1, 2, 3)) in driver.kafka.writes
+    assert not driver.kafka.reassignments
+    assert set(driver.kafka.replicas[P0]) == {0, 4, 5}
+
+
 def test_no_other_resource_takes_a_partition_where_an_alter_may_land() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}, "a"), resource({P0: (5, 2, 3)}, "b"))
     driver.tick(lands_after=20)

@@ -52,9 +52,11 @@ class WatchedKafka(SimKafka):
         return super().perform(step)
 
     def land(self, step: Step) -> Outcome:
-        foreign = self.theirs.pop(step.tp) if step.tp in self.theirs_in_flight() else None
-        if foreign and isinstance(step, Alter) and foreign.target != set(step.replicas):
-            self.overridden.add(step.tp)
+        foreign = self.theirs_in_flight().get(step.tp)
+        if foreign and isinstance(step, Alter):
+            del self.theirs[step.tp]
+            if foreign.target != set(step.replicas):
+                self.overridden.add(step.tp)
         return super().land(step)
 
     def _cancel(self, tp: TopicPartition) -> Outcome:

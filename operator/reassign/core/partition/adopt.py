@@ -50,14 +50,22 @@ def with_adopted(
 
 
 def _landed(resource: Resource, snapshot: Snapshot, recent: Recent, held: Set[TopicPartition]) -> Record:
-    """Return the entries whose alter was held and has landed on a topic that was made again meanwhile."""
+    """Return the entries whose request was held and has landed on a topic that was made again meanwhile.
+
+    What restores the order of the original replicas moves the new topic's partition to these.
+    """
     found = {}
     for tp, entry in active(resource.record).items():
-        topic = snapshot.topics.get(tp.topic)
-        if topic is None or topic.id == entry.topic_id or tp in held:
+        topic, move = snapshot.topics.get(tp.topic), snapshot.reassignments.get(tp)
+        if topic is None or topic.id == entry.topic_id or tp in held or move is None:
             continue
-        if _moves(tp, frozenset(entry.target), snapshot) and recent.open_write(tp, entry):
+        if not recent.open_write(tp, entry):
+            continue
+        if move.target == frozenset(entry.target):
             found[tp] = replace(entry, topic_id=topic.id)
+        elif entry.state is State.CANCELLING and move.target == frozenset(entry.original):
+            problem = recorded_problem(Reason.ORDER_UNKNOWN)
+            found[tp] = Entry(topic.id, move.original, entry.original, State.CANCELLING, problem)
     return found
 
 
