@@ -103,6 +103,47 @@ def test_a_prior_rate_and_a_foreign_list_are_byte_for_byte_what_they_were(kafka:
         edit(kafka, broker(1), LEADER_RATE, Op.DELETE)
 
 
+def test_a_prior_list_with_duplicates_is_what_it_was(kafka: Kafka, operator: Operator) -> None:
+    name = kafka.topic([0, 1], megabytes=3)
+    kafka.brokers.tool(
+        "configs", "--alter", "--topic", name, "--add-config", f"{LEADER_REPLICAS}=[7:1,8:2,7:1],{FOLLOWER_REPLICAS}=*"
+    )
+    before = everything(kafka, name)
+    assert before[ConfigKey(topic(name), LEADER_REPLICAS)].startswith("7:1,8:2")
+    verdict = begin(operator, kafka, name, [0, 1], [0, 2], "1Ki")
+    assert {"0:0", "0:1"} <= set(everything(kafka, name)[ConfigKey(topic(name), LEADER_REPLICAS)].split(","))
+    assert kafka.perform(Cancel(TopicPartition(name, 0), (0, 2))) == [APPLIED]
+    restore(operator, kafka, verdict)
+    eventually(lambda: everything(kafka, name) == before)
+
+
+def test_a_rate_that_is_the_default_of_all_brokers_is_in_force_again(kafka: Kafka, operator: Operator) -> None:
+    name = kafka.topic([0, 1], megabytes=3)
+    of_all = ("configs", "--alter", "--entity-type", "brokers", "--entity-default")
+    kafka.brokers.tool(*of_all, "--add-config", f"{LEADER_RATE}=123456789")
+    try:
+        eventually(lambda: rates(kafka) == ["123456789"] * len(BROKERS))
+        before = everything(kafka, name)
+        verdict = begin(operator, kafka, name, [0, 1], [0, 2], "1Ki")
+        eventually(lambda: rates(kafka) == ["1024", "1024", "1024", "123456789"])
+        assert kafka.perform(Cancel(TopicPartition(name, 0), (0, 2))) == [APPLIED]
+        restore(operator, kafka, verdict)
+        eventually(lambda: rates(kafka) == ["123456789"] * len(BROKERS))
+        assert everything(kafka, name) == before
+    finally:
+        kafka.brokers.tool(*of_all, "--delete-config", LEADER_RATE)
+
+
+def rates(kafka: Kafka) -> list[str | None]:
+    """The rate of leaders that each broker has in force, set on it or on all."""
+    found = []
+    for number in BROKERS:
+        wanted = [resource_of(broker(number))]
+        [described] = kafka.workload.ask(lambda admin, w=wanted: admin.describe_configs(w)).values()
+        found.append(described[LEADER_RATE].value)
+    return found
+
+
 @pytest.mark.parametrize("prior", [None, ""], ids=["absent", "empty"])
 def test_absent_and_empty_are_distinguished(kafka: Kafka, operator: Operator, prior: str | None) -> None:
     name = kafka.topic([0, 1])

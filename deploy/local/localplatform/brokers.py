@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from localplatform import cache
 from localplatform.certificates import issue, make_authority, write_private
 from localplatform.console import PlatformError, say
-from localplatform.java import DEFAULT_VERSION, JVM, LOGGING, TOOLS, libs, run_java
+from localplatform.java import DEFAULT_VERSION, JVM, LOGGING, libs, run_java, tool_class
 from localplatform.ports import LOOPBACK, free_base_port, refuse_taken
 from localplatform.processes import Process, Processes, run
 from localplatform.signing import AUDIENCE, ISSUER, make_signing_key
@@ -133,7 +133,7 @@ class Brokers:
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's stock tools (one of TOOLS, or a class) prints; a failure is a PlatformError."""
         arguments = ("--bootstrap-server", self.bootstrap_servers, *arguments)
-        return run_java(self.libs, TOOLS.get(name, name), arguments, jvm=self.jvm, quiet=True)
+        return run_java(self.libs, tool_class(name, self.version), arguments, jvm=self.jvm, quiet=True)
 
     def start(self) -> None:
         """Start all with empty data, and return when all brokers are there."""

@@ -29,6 +29,13 @@ TOOLS = {
 }
 
 
+def tool_class(name: str, version: str) -> str:
+    """The class of a stock tool in that version: 4.4.0 moved that of configurations."""
+    if name == "configs" and tuple(map(int, version.split("."))) >= (4, 4):
+        return "org.apache.kafka.tools.ConfigCommand"
+    return TOOLS.get(name, name)
+
+
 def libs(version: str = DEFAULT_VERSION) -> Path:
     """The folder with the jars of that version, stock tools included, from Maven Central; fetched once."""
 
