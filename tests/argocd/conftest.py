@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count
 from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka.admin import AdminClient
 
 from localplatform import argocd as platform
 from localplatform import prerequisites
@@ -35,8 +37,13 @@ class Site:
         return f"clusters/{self.name}"
 
     def topic(self, partitions: int = 2, size: int = 0) -> None:
-        """On the brokers 0 and 1."""
+        """On the brokers 0 and 1; known to all when it returns, so that no reading of the operator misses it."""
         self.bench.kafka.create(self.name, [[0, 1]] * partitions, size)
+        for server in self.bench.kafka.bootstrap_servers.split(","):
+            found = AdminClient({"bootstrap.servers": server, "log_level": 0})
+            self.eventually(
+                f"{server} knows the topic", lambda a=found: self.name in a.list_topics(timeout=TIMEOUT).topics
+            )
 
     def wave(self, number: int, *partitions: int, to: tuple[int, ...] = (0, 2), **spec: Any) -> Object:
         """A manifest of partitions of the topic."""
@@ -79,8 +86,24 @@ class Site:
         """Whether anything of the topic is moving."""
         return any(tp.topic == self.name for tp in self.bench.admin.list_partition_reassignments())
 
-    def replicas(self, partition: int = 0) -> list[int]:
-        return self.bench.replicas(self.name)[partition]
+    def ends_at(self, *replicas: list[int]) -> None:
+        """The replicas of its partitions, as brokers show them a moment after the move at the latest."""
+        self.eventually(f"the replicas are {replicas}", lambda: self.replicas() == [*replicas])
+
+    def replicas(self) -> list[list[int]]:
+        found = self.bench.replicas(self.name)
+        return [found[number] for number in sorted(found)]
+
+    def compared_since(self, moment: datetime) -> Callable[[], bool]:
+        """Whether Argo CD has compared twice since then: the first comparison may have begun before."""
+        seen: set[datetime] = set()
+
+        def compared() -> bool:
+            at = datetime.fromisoformat(self.argocd.application(self.name)["status"]["reconciledAt"])
+            seen.update({at} if at > moment else ())
+            return len(seen) > 1
+
+        return compared
 
     def state(self) -> tuple[str, str]:
         return self.argocd.state(self.name)
