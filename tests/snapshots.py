@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 
+from reassign.files.schema import METADATA_KEY
 from reassign.files.tables import Snapshot
 from reassign.planning.problem.model import UNKNOWN, Cluster
 
@@ -16,3 +20,13 @@ def in_sync(cluster: Cluster, taken_at: datetime) -> Snapshot:
     isr = np.sort(unknown_last, axis=1)
     leader = cluster.replicas[:, 0] if cluster.replicas.shape[1] else np.full(len(cluster.replicas), UNKNOWN, np.int32)
     return Snapshot(cluster, taken_at, leader, np.where(isr == np.iinfo(np.int32).max, UNKNOWN, isr).astype(np.int32))
+
+
+def as_of_version_2(folder: Path) -> None:
+    """Make of a snapshot one that does not say what was not seen."""
+    (folder / "unseen.parquet").unlink()
+    for file in folder.iterdir():
+        rows = pq.ParquetFile(file).read()
+        about = json.loads(rows.schema.metadata[METADATA_KEY]) | {"version": 2}
+        del about["rows"]["unseen"]
+        pq.write_table(rows.replace_schema_metadata({METADATA_KEY: json.dumps(about)}), file, write_page_checksum=True)

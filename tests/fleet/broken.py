@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from reassign.files.snapshots import write
 from reassign.files.tables import Config
 from reassign.fleet.choose import Kind
 from reassign.planning.problem.model import Cluster, Directories
+from reassign.planning.unseen import ALL_SEEN, Unseen
 from tests.snapshots import in_sync
 
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -57,12 +59,20 @@ def whole(name: str, partitions: int = 12) -> Cluster:
     )
 
 
-def good(root: Path, name: str, days_ago: int = 0, hours_ago: int = 0, id: str | None = None) -> Path:
+def good(
+    root: Path,
+    name: str,
+    days_ago: int = 0,
+    hours_ago: int = 0,
+    id: str | None = None,
+    unseen: Unseen = ALL_SEEN,
+) -> Path:
     """A snapshot with which all is well; its folder."""
     taken_at = TAKEN - timedelta(days=days_ago, hours=hours_ago)
     folder = root / f"date={taken_at.date()}" / f"cluster={name}"
     configs = (Config("broker", "1", "log.retention.ms", "1000"), Config("topic", "orders", "retention.ms", "1000"))
-    write(folder, in_sync(whole(id or name), taken_at)._replace(configs=configs))
+    cluster = replace(whole(id or name), unseen=unseen)
+    write(folder, in_sync(cluster, taken_at)._replace(configs=configs))
     return folder
 
 

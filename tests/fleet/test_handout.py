@@ -28,6 +28,7 @@ from reassign.fleet.kept import FOLDER, MARKER, Kept
 from reassign.fleet.outcomes import KINDS, Row, of_kind
 from reassign.fleet.policy import FleetPolicy, parse
 from reassign.fleet.stages import run, summaries_of
+from reassign.planning.unseen import ALL_SEEN, Unseen, UnseenLogs
 from reassign.spark import session
 from reassign.spark.executors import has_crashed
 from reassign.spark.storage import failure
@@ -35,7 +36,7 @@ from tests.benchmarks.instances import Made, cluster
 from tests.fleet import broken
 from tests.fleet.judged import ask
 from tests.fleet.program import Place
-from tests.snapshots import in_sync
+from tests.snapshots import as_of_version_2, in_sync
 
 LOST = "its process has ended"
 TAKEN = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -54,7 +55,9 @@ CLUSTERS = {
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("fleet")
     for name, made in CLUSTERS.items():
-        snapshots.write(snapshots.place(root, name, TAKEN), in_sync(made, TAKEN))
+        unseen = Unseen((UnseenLogs(2, "hidden", 3, 2**30),)) if name == "c1" else ALL_SEEN
+        snapshots.write(snapshots.place(root, name, TAKEN), in_sync(replace(made, unseen=unseen), TAKEN))
+    as_of_version_2(snapshots.place(root, "c2", TAKEN))
     return root
 
 
@@ -96,6 +99,18 @@ def test_each_cluster_has_the_planners_plan_under_its_own_policy(root: Path, sai
         "manifests",
     ):
         assert of(said, name, kind).equals(of(alone, name, kind)), kind
+
+
+def test_a_run_reads_snapshots_of_an_earlier_version_beside_others(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "snapshots"
+    broken.good(root, "new")
+    for days_ago in (0, 1):
+        as_of_version_2(broken.good(root, "old", days_ago=days_ago))
+    job = Job(str(root), parse("defaults: {goal: {drainBrokers: [4]}}", ""), str(tmp_path / "work"))
+    result = run(spark, job, lambda: None)
+    assert result.left_out == {}
+    assert [(one.cluster, one.kind) for one in result.verdicts] == [("old", "UnseenNotKnown")]
+    assert {name: row["unmet"] for name, row in result.summaries.items()} == {"new": 0, "old": 1}
 
 
 @pytest.mark.parametrize("kind", KINDS)

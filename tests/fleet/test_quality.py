@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +15,11 @@ from reassign.files import checks, rules
 from reassign.fleet import choose
 from reassign.fleet.choose import Checked, Folder
 from reassign.fleet.outcomes import of_kind
+from reassign.fleet.policy import parse
+from reassign.planning.unseen import Unseen, UnseenLogs
 from tests.fleet import broken
 from tests.fleet.judged import Judged, ask, judged
+from tests.snapshots import as_of_version_2
 
 DOCS = Path(__file__).parents[2] / "docs" / "fleets" / "checks.md"
 GOOD = ("a", "m", "z")
@@ -145,6 +149,58 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(tmp_path: Path) -> Non
         ("NoLeader", 2, "payments-4: replicas [3, 4, 1], in sync []"),
         ("OutOfSync", 2, "payments-4: replicas [3, 4, 1], in sync []"),
     }
+
+
+def test_a_cluster_that_was_not_seen_whole_is_noted_with_count_and_bytes(tmp_path: Path) -> None:
+    unseen = Unseen(
+        (UnseenLogs(1, "a", 2, 3 * 2**30), UnseenLogs(4, "b", 1, 2**30)), frozenset({"b", "c"}), frozenset({2, 3})
+    )
+    broken.good(tmp_path, "main", unseen=unseen)
+    found = judged(tmp_path, parse("defaults: {goal: {drainBrokers: [4]}}", ""))
+    assert found.checked.quarantine == ()
+    assert {(one.kind, one.rows, one.example) for one in found.checked.notes} == {
+        ("TopicUnseen", 4, "3 logs (4.0 GiB) on brokers 1 and 4 of topics that could not be read: a, b, c"),
+        ("BrokerSilent", 2, "broker 2"),
+    }
+    [plan] = of_kind(found.rows, "plans").to_pylist()
+    assert plan["waves"]
+    assert [unmet["what"] for unmet in plan["unmet"]] == [
+        "1 log (1.0 GiB) on broker 4, to be emptied, of topics that could not be read: b"
+    ]
+
+
+def test_of_an_earlier_version_it_is_noted_that_nothing_is_known(tmp_path: Path) -> None:
+    for days_ago in (0, 1):
+        as_of_version_2(broken.good(tmp_path, "main", days_ago=days_ago))
+    found = judged(tmp_path, parse("defaults: {goal: {drainBrokers: [4]}}", ""))
+    assert (len(found.checked.newest), len(found.checked.history), found.checked.quarantine) == (1, 1, ())
+    [note] = found.checked.notes
+    assert (note.kind, note.rows) == ("UnseenNotKnown", 1)
+    assert "what could not be seen is not known" in note.example
+    [plan] = of_kind(found.rows, "plans").to_pylist()
+    assert plan["waves"]
+    [unmet] = plan["unmet"]
+    assert unmet["what"] == "it is not known what broker 4 has of topics that could not be read"
+    assert of_kind(found.rows, "sizes").num_rows == 2 * (2 + 8), "history reads it too"
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ({"broker": 1, "topic": "a"}, "MissingValue"),
+        ({}, "MissingValue"),
+        ({"topic": "a", "logs": 1, "bytes": 1}, "MissingValue"),
+        ({"broker": 1, "topic": "a", "logs": 1}, "MissingValue"),
+        ({"broker": 1, "topic": "a", "logs": 1, "bytes": -1}, "NegativeNumber"),
+        ({"broker": 9, "topic": "a", "logs": 1, "bytes": 1}, "UnknownBroker"),
+        ({"broker": 9}, "UnknownBroker"),
+    ],
+)
+def test_rows_of_what_was_not_seen_are_checked(tmp_path: Path, row: dict[str, Any], kind: str) -> None:
+    folder = broken.good(tmp_path, "main")
+    identity = {"cluster_id": "id-of-main", "taken_at": broken.TAKEN}
+    broken.edited(folder, "unseen", lambda _: [identity | row])
+    assert kinds_of(judged(tmp_path).checked, "main") == {kind}
 
 
 def test_unknown_sizes_are_not_too_many_bytes(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_drain_names_the_logs_that_metadata_does_not_show(mover: Kafka, superu
     assert name not in layout.factors
     [part] = not_known(PlanResource("uid", 1, "kafka", "drain", 1, spec, status, False), layout, ["*"])
     assert part.what.startswith("1 log (")
-    assert part.what.endswith(f"may not describe: {name}")
+    assert part.what.endswith(f"could not be read: {name}")
 
 
 def test_the_claim_needs_read_on_its_group_and_service_goes_on_without(

@@ -288,7 +288,14 @@ def test_topics_that_may_not_be_seen_are_not_left_out_in_silence(
     live.serve(monkeypatch)
     ran = run("snapshot", tmp_path / "s", "--bootstrap-server", "b:9092")
     assert ran.code == 0
-    assert ran.err == "note: topics are left out (a, b): grant DESCRIBE and DESCRIBE_CONFIGS on them\n"
+    note = (
+        "note: left out: topics that could not be read: a, b; grant the Kafka user DESCRIBE and DESCRIBE_CONFIGS on "
+        "these topics\n"
+    )
+    assert ran.err == note
+    planned = run("plan", "--snapshot", tmp_path / "s", "--balance", "disk")
+    assert planned.err == note
+    assert "topics that could not be read: a, b; the nearest" in planned.out
 
 
 def test_a_secret_that_is_missing_is_named_and_nothing_of_others_is_shown(

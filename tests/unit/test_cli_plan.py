@@ -15,6 +15,7 @@ from reassign.core.model.snapshot import Broker
 from reassign.files import rules
 from reassign.planning.problem.model import PlacementGoal, UnmetGoal
 from tests.fleet import broken
+from tests.snapshots import as_of_version_2
 from tests.unit.cli import GIB, P1, Live, Planner, error_of, kafka_cluster, run, sim, taken
 
 GOAL = ("--broker", "0,1,2")
@@ -78,6 +79,16 @@ def test_a_snapshot_with_rows_that_a_fleet_quarantines_is_refused(tmp_path: Path
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
     assert ("it has no brokers" if kind == NO_BROKERS else f"{kind} in ") in ran.err
     assert rules.REMEDIES.get(kind, "take it again") in ran.err
+
+
+def test_a_drain_from_a_snapshot_of_an_earlier_version_is_incomplete(tmp_path: Path) -> None:
+    folder = broken.good(tmp_path, "main")
+    assert run("plan", "--snapshot", folder, "--drain-broker", 4).err == ""
+    as_of_version_2(folder)
+    ran = run("plan", "--snapshot", folder, "--drain-broker", 4)
+    assert ran.code == 1
+    assert ran.err.startswith("note: what could not be seen is not known")
+    assert "it is not known what broker 4 has of topics that could not be read" in ran.out
 
 
 def test_free_disk_and_rate_default_to_those_of_the_kafka_cluster(

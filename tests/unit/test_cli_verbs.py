@@ -249,12 +249,33 @@ def test_brokers_share_the_bytes_of_a_partition_and_others_count_apart() -> None
     assert [(b.bytes_copied, b.bytes_total) for b in shared.brokers if b.adding] == [(5, 10), (5, 10)]
 
 
-def test_top_says_of_how_many_partitions_the_brokers_are_counted() -> None:
-    obj = moving()
+def test_top_says_in_a_line_what_its_brokers_leave_out() -> None:
+    obj, kafka = moving(), cluster()
     obj["status"]["progress"]["partitionsInFlight"] = 150
-    (many,) = top.loads_of([cluster()], [Item(obj)], NOW)
-    assert "brokers are counted from 3 partitions: statuses describe at most 100 each" in written(*top.parts([many]))
-    assert "brokers are counted" not in written(*top.parts([load()]))
+    kafka["status"]["inFlight"] = 152
+    kafka["status"]["foreignInFlight"]["count"] = 120
+    (many,) = top.loads_of([kafka], [Item(obj)], NOW)
+    assert line_of(many) == (
+        "left out of the brokers: 147 partitions in flight (at most 29 GiB), since a status describes 100 at most; "
+        "2 partitions in flight (unknown bytes) that no status here counts as moving; "
+        "119 partitions of other clients, since a status names 100 at most; the bytes of 120 partitions of other "
+        "clients"
+    )
+    del obj["status"]["progress"]["bytesTotal"]
+    (unknown,) = top.loads_of([kafka], [Item(obj)], NOW)
+    assert "147 partitions in flight (unknown bytes), since" in (line_of(unknown) or "")
+
+
+def test_top_leaves_nothing_out_where_each_move_is_described() -> None:
+    kafka = cluster()
+    del kafka["status"]["foreignInFlight"]
+    (whole,) = top.loads_of([kafka], ITEMS, NOW)
+    assert line_of(whole) is None
+
+
+def line_of(load: top.ClusterLoad) -> str | None:
+    lines = written(*top.parts([load])).splitlines()
+    return next((line for line in lines if line.startswith("left out")), None)
 
 
 def test_wide_top_has_idle_brokers_too() -> None:

@@ -222,4 +222,4 @@ def test_a_namespace_reads_of_its_own_topics_that_may_not_be_seen() -> None:
     assert said == []
     assert "a-hidden" in goal_of(asked, known_topics(seen)).include
     [unmet] = unseen_goals(seen, goal_of(asked, known_topics(seen)))
-    assert unmet.what == "1 replica (7 B) of topics that may not be seen on brokers to be emptied: 1"
+    assert unmet.what == "1 log (7 B) on broker 1, to be emptied, of topics that could not be read: a-hidden"

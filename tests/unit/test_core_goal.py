@@ -54,9 +54,7 @@ def test_a_broker_without_replicas_and_logs_is_drained() -> None:
 def test_logs_that_metadata_does_not_show_are_not_drained() -> None:
     seen = layout({"orders": (1, 2)}, HIDDEN)
     [what] = said(not_reached(plan(), seen, ["*"]))
-    assert what == (
-        "4 logs (28 GiB) on broker 5, to be emptied, of topics that the Kafka user may not describe: hidden"
-    )
+    assert what == ("4 logs (28 GiB) on broker 5, to be emptied, of topics that could not be read: hidden")
     assert said(not_known(plan(), seen, ["*"])) == [what]
 
 

@@ -10,7 +10,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.survey import Roles, roles, survey
 from reassign.errors import Reason
-from reassign.planning.problem.model import UnseenLogs
+from reassign.planning.unseen import UnseenLogs
 from tests.unit.sim import SimKafka
 
 A0, A1, B10, B2 = (
@@ -173,4 +173,4 @@ def test_a_topic_whose_configuration_is_withheld_is_unseen() -> None:
     )
     unseen = survey(withheld).unseen
     assert unseen is not None
-    assert {one.topic for one in unseen.logs} == {gone}
+    assert {one.topic for one in unseen.logs} == unseen.unread == {gone}

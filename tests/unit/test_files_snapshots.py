@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.survey import survey
 from reassign.errors import PlanningError, Reason
@@ -23,7 +24,7 @@ from reassign.files.schema import METADATA_KEY, SCHEMAS
 from reassign.files.snapshots import place, tables_in, write
 from reassign.files.tables import Snapshot, snapshot_of
 from reassign.planning.problem.model import Cluster, Directories
-from tests.snapshots import in_sync
+from tests.snapshots import as_of_version_2, in_sync
 from tests.unit.examples import examples
 from tests.unit.sim import SimKafka
 
@@ -38,18 +39,17 @@ def cluster() -> Cluster:
         sizes={A0: {3: 100}, A1: {5: 2**40}},
         log_dirs={
             3: {"/d1": LogDir(total=2**50, usable=7, logs={A0: 100}), "/d2": LogDir(online=False)},
-            5: {"/d1": LogDir(cordoned=True, logs={A0: 100, A1: 2**40})},
+            5: {"/d1": LogDir(cordoned=True, logs={A0: 100, A1: 2**40, TopicPartition("hidden", 4): 9})},
         },
     )
     sim.move_as_another(B0, (3,))
-    return survey(sim.snapshot())
+    withheld = {"withheld": Problem(Reason.NOT_AUTHORIZED, "its configuration is withheld")}
+    return survey(replace(sim.snapshot(), unread_topics=withheld))
 
 
 def same(one: Cluster, other: Cluster) -> bool:
-    """Whether they are the same, but for what was not seen: a snapshot does not hold that."""
-
     def plain(cluster: Cluster | Directories) -> list[object]:
-        found = (getattr(cluster, name) for name in cluster.__slots__ if name != "unseen")
+        found = (getattr(cluster, name) for name in cluster.__slots__)
         return [
             (v.dtype.str, v.shape, v.tolist())
             if isinstance(v, np.ndarray)
@@ -99,6 +99,9 @@ def test_a_cluster_without_topics_or_directories_is_kept_too(tmp_path: Path) -> 
     assert same(read(tmp_path / "empty").cluster, empty)
 
 
+HIDDEN = st.dictionaries(st.integers(0, 9), st.integers(0, 2**40), max_size=2)
+
+
 @st.composite
 def clusters(draw: st.DrawFn) -> Cluster:
     brokers = draw(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=6, unique=True))
@@ -118,7 +121,8 @@ def clusters(draw: st.DrawFn) -> Cluster:
             path: LogDir(
                 online=draw(st.booleans()),
                 total=draw(st.none() | st.integers(0, 2**62)),
-                logs={tp: 1 for tp, held in sim.replicas.items() if b in held and draw(st.booleans())},
+                logs={tp: 1 for tp, held in sim.replicas.items() if b in held and draw(st.booleans())}
+                | {TopicPartition("hidden", n): size for n, size in draw(HIDDEN).items()},
             )
             for path in draw(st.sets(st.sampled_from(["/a", "/b", "/c"])))
         }
@@ -330,7 +334,28 @@ def rewrite(folder: Path, name: str, table: pa.Table | None = None, **about: obj
 def test_another_version(folder: Path) -> None:
     for name in SCHEMAS:
         rewrite(folder, name, version=1)
-    assert "it is of version 1, this program reads version 2" in refusal(folder)
+    assert "it is of version 1, this program reads versions 2 and 3" in refusal(folder)
+
+
+def test_what_was_not_seen_is_a_plain_table(folder: Path) -> None:
+    rows = pq.ParquetFile(folder / "unseen.parquet").read(columns=["broker", "topic", "logs", "bytes"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        (5, "hidden", 1, 9),
+        (None, "withheld", None, None),
+        (7, None, None, None),
+    ]
+
+
+def test_of_an_earlier_version_it_is_not_known_what_was_seen(folder: Path) -> None:
+    as_of_version_2(folder)
+    assert same(read(folder).cluster, replace(cluster(), unseen=None))
+
+
+def test_a_table_that_its_version_does_not_have_is_of_another_snapshot(folder: Path) -> None:
+    unseen = (folder / "unseen.parquet").read_bytes()
+    as_of_version_2(folder)
+    (folder / "unseen.parquet").write_bytes(unseen)
+    assert "different snapshots" in refusal(folder)
 
 
 def test_files_of_two_snapshots(folder: Path, tmp_path: Path) -> None:

@@ -11,14 +11,22 @@ from reassign.files.schema import SCHEMAS
 from reassign.fleet.choose import Chosen, File, Folder, Verdict, checked, choose, digest, presumed, wanted
 
 ROWS = dict.fromkeys(SCHEMAS, 3)
+ROWS_OF_VERSION_2 = {name: 3 for name in SCHEMAS if name != "unseen"}
 
 
 def snapshot(
-    cluster: str, day: str, id: str | None = None, *, taken: str | None = None, read: bool = True, **wrong: str
+    cluster: str,
+    day: str,
+    id: str | None = None,
+    *,
+    taken: str | None = None,
+    read: bool = True,
+    rows: dict[str, int] = ROWS,
+    **wrong: str,
 ) -> list[File]:
     """Its files; `wrong`: by table the kind of its fault, or "" where it is missing."""
     metadata = Metadata(
-        id or f"id-{cluster}", datetime.fromisoformat(f"{taken or day}T12:00").replace(tzinfo=UTC), ROWS
+        id or f"id-{cluster}", datetime.fromisoformat(f"{taken or day}T12:00").replace(tzinfo=UTC), rows
     )
     return [
         File(f"date={day}/cluster={cluster}/{name}.parquet", 100, "0f", metadata, wrong.get(name), wrong.get(name))
@@ -52,6 +60,13 @@ def test_the_newest_snapshot_of_a_cluster_counts_and_others_are_history() -> Non
     assert newest(found) == [Folder("2026-01-02", "a"), Folder("2026-01-03", "b")]
     assert history(found) == [Folder("2026-01-01", "a")]
     assert found.verdicts == ()
+
+
+def test_a_snapshot_has_the_tables_of_its_version() -> None:
+    found = choose([*snapshot("a", "2026-01-01", unseen="", rows=ROWS_OF_VERSION_2), *snapshot("a", "2026-01-02")])
+    assert (newest(found), history(found)) == ([Folder("2026-01-02", "a")], [Folder("2026-01-01", "a")])
+    lost = choose(snapshot("a", "2026-01-02", unseen=""))
+    assert verdicts_of(lost) == [("a", "2026-01-02", "MissingTable", True)]
 
 
 def test_a_broken_newest_snapshot_is_not_replaced_by_an_older_one() -> None:
@@ -151,7 +166,8 @@ def test_all_files_of_snapshots_in_their_place_are_read_and_no_others() -> None:
     ]
     others = [File(f"{folder}/brokers.parquet", 1) for folder in ("x", "date=*/cluster=a", "date=2026-01-01/cluster=A")]
     read = wanted([*placed, *others])
-    assert read == {Folder(f"2026-01-0{n}", "a"): placed[4 * n - 4 : 4 * n] for n in (1, 2)}
+    half = len(SCHEMAS)
+    assert read == {Folder("2026-01-01", "a"): placed[:half], Folder("2026-01-02", "a"): placed[half:]}
     assert presumed([*read, Folder("2026-01-01", "b")]) == {Folder("2026-01-02", "a"), Folder("2026-01-01", "b")}
 
 

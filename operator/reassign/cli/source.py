@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from reassign.inspect import cluster as live
 from reassign.inspect.snapshot import snapshot
 from reassign.kafka.connection import Connection
 from reassign.planning.problem.model import Cluster
-from reassign.planning.problem.unseen import unseen_notes
+from reassign.planning.unseen import unseen_notes
 from reassign.text import counted
 
 
@@ -72,7 +73,7 @@ async def take(where: Where) -> snapshot_tables.Snapshot:
     return taken
 
 
-def _print_notes(notes: list[str]) -> None:
+def _print_notes(notes: Iterable[str]) -> None:
     for note in notes:
         out.say(f"note: {note}")
 
@@ -80,11 +81,12 @@ def _print_notes(notes: list[str]) -> None:
 def observe(where: Where) -> Observed:
     """Return the cluster as it is, or as it was when a snapshot was taken."""
     if where.snapshot is not None:
-        return Observed(snapshots.read(where.snapshot).cluster)
-    observed, by = asyncio.run(observe_live(where))
-    cluster = survey(observed)
-    _print_notes(unseen_notes(cluster))
-    return Observed(cluster, by)
+        found = Observed(snapshots.read(where.snapshot).cluster)
+    else:
+        observed, by = asyncio.run(observe_live(where))
+        found = Observed(survey(observed), by)
+    _print_notes(unseen_notes(found.cluster.unseen))
+    return found
 
 
 def keep(where: Where, to: Path, name: str | None = None) -> None:
@@ -94,7 +96,7 @@ def keep(where: Where, to: Path, name: str | None = None) -> None:
     """
     with out.progress("observing the cluster", "writing") as next_step:
         taken = asyncio.run(take(where))
-        _print_notes(unseen_notes(taken.cluster))
+        _print_notes(unseen_notes(taken.cluster.unseen))
         next_step()
         folder = snapshots.place(to, name, taken.taken_at) if name else to
         snapshots.write(folder, taken, replace=name is not None)

@@ -56,6 +56,20 @@ class ResourceLoad:
 
 
 @dataclass
+class LeftOut:
+    """Partitions in flight that the brokers' rows leave out."""
+
+    undescribed: int
+    """Those that the statuses of their resources do not describe."""
+    undescribed_bytes: int | None
+    """Bytes that their replicas have to copy, at most; None where that is not known."""
+    uncounted: int
+    """Those that no status here counts as moving: of resources in other namespaces, or being cancelled."""
+    others: int
+    """Those of other clients that the KafkaCluster's status does not name."""
+
+
+@dataclass
 class ClusterLoad:
     """What is in flight on one KafkaCluster."""
 
@@ -66,8 +80,7 @@ class ClusterLoad:
     limit: int
     others: int
     throttle: int | None
-    described: int
-    """Partitions in flight that statuses describe: brokers are counted from these."""
+    left_out: LeftOut
     brokers: list[BrokerLoad] = field(default_factory=list)
     resources: list[ResourceLoad] = field(default_factory=list)
 
@@ -108,13 +121,9 @@ def load_of(cluster: KafkaCluster, items: Sequence[Item], now: datetime) -> Clus
     spec, status = cluster.spec, cluster.status
     moving = [item for item in items if item.progress.partitions_in_flight]
     brokers = {each.id: BrokerLoad(each.id, each.rack, each.fenced) for each in status.brokers}
-    described = 0
     for item in moving:
-        assert isinstance(item.status, PartitionReassignmentStatus)
-        for detail in item.status.partitions:
-            if detail.state is PartitionState.IN_FLIGHT:
-                described += 1
-                _add(brokers, detail)
+        for detail in _described(item):
+            _add(brokers, detail)
     foreign = status.foreign_in_flight
     for partition in foreign.partitions if foreign else ():
         for broker in (*partition.adding_replicas, *partition.removing_replicas):
@@ -128,9 +137,34 @@ def load_of(cluster: KafkaCluster, items: Sequence[Item], now: datetime) -> Clus
         limit=pacing or spec.limits.partitions_in_flight,
         others=foreign.count if foreign else 0,
         throttle=status.throttle.inter_broker if status.throttle else None,
-        described=described,
+        left_out=_left_out(cluster, moving),
         brokers=[brokers[id] for id in sorted(brokers)],
         resources=[_resource(item, now) for item in moving],
+    )
+
+
+def _described(item: Item) -> list[PartitionDetail]:
+    """Return the partitions in flight that the status of a PartitionReassignment describes."""
+    assert isinstance(item.status, PartitionReassignmentStatus)
+    return [detail for detail in item.status.partitions if detail.state is PartitionState.IN_FLIGHT]
+
+
+def _left_out(cluster: KafkaCluster, moving: Sequence[Item]) -> LeftOut:
+    """Return what is in flight and counts on no broker."""
+    foreign, counted = cluster.status.foreign_in_flight, sum(item.progress.partitions_in_flight for item in moving)
+    undescribed, rest = 0, list[int | None]()
+    for item in moving:
+        described, progress = _described(item), item.progress
+        if (missing := progress.partitions_in_flight - len(described)) > 0:
+            undescribed += missing
+            total = progress.bytes_total
+            rest.append(None if total is None else total - sum(detail.bytes_total or 0 for detail in described))
+    known = [max(size, 0) for size in rest if size is not None]
+    return LeftOut(
+        undescribed=undescribed,
+        undescribed_bytes=sum(known) if len(known) == len(rest) else None,
+        uncounted=max((cluster.status.in_flight or 0) - counted, 0),
+        others=foreign.count - len(foreign.partitions) if foreign else 0,
     )
 
 
@@ -176,8 +210,21 @@ def _lines(load: ClusterLoad) -> Iterator[str]:
     line = f"{load.namespace}/{load.name}: {load.execution}, {load.in_flight} of {load.limit} partitions in flight"
     line += f", {load.others} of other clients" if load.others else ""
     yield line + (f", throttle {amount(load.throttle)}/s" if load.throttle else "")
-    if load.described < sum(resource.partitions_in_flight for resource in load.resources):
-        yield f"brokers are counted from {counted(load.described, 'partition')}: statuses describe at most 100 each"
+    if left_out := [*_left_out_of_brokers(load)]:
+        yield f"left out of the brokers: {'; '.join(left_out)}"
+
+
+def _left_out_of_brokers(load: ClusterLoad) -> Iterator[str]:
+    left = load.left_out
+    if left.undescribed:
+        size = "unknown bytes" if left.undescribed_bytes is None else f"at most {amount(left.undescribed_bytes)}"
+        yield f"{counted(left.undescribed, 'partition')} in flight ({size}), since a status describes 100 at most"
+    if left.uncounted:
+        yield f"{counted(left.uncounted, 'partition')} in flight (unknown bytes) that no status here counts as moving"
+    if left.others:
+        yield f"{counted(left.others, 'partition')} of other clients, since a status names 100 at most"
+    if load.others:
+        yield f"the bytes of {counted(load.others, 'partition')} of other clients"
 
 
 def brokers_table(brokers: Iterable[BrokerLoad]) -> Table:

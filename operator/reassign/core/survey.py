@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reassign.core.model.layout import unseen_logs
 from reassign.core.model.progress import leader_bytes
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints, Unseen, UnseenLogs
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
+from reassign.planning.unseen import Unseen
 
 
 def survey(snapshot: Snapshot) -> Cluster:
@@ -43,18 +45,12 @@ def survey(snapshot: Snapshot) -> Cluster:
         sizes=_bytes([UNKNOWN if size is None else size for size in sizes]),
         in_flight=_bools([tp in moves for tp, _ in partitions]),
         directory=_rows(_places(snapshot, [(tp, row) for (tp, _), row in zip(partitions, replicas, strict=True)])),
-        unseen=Unseen(_unseen_logs(snapshot), frozenset(ids) - snapshot.log_dirs.keys()),
+        unseen=Unseen(
+            unseen_logs(snapshot.log_dirs, lambda tp: snapshot.partition(tp) is not None),
+            frozenset(snapshot.unread_topics),
+            frozenset(ids) - snapshot.log_dirs.keys(),
+        ),
     )
-
-
-def _unseen_logs(snapshot: Snapshot) -> tuple[UnseenLogs, ...]:
-    logs: dict[tuple[int, str], list[int]] = {}
-    for broker, directories in snapshot.log_dirs.items():
-        for directory in directories.values():
-            for tp, size in directory.logs.items():
-                if snapshot.partition(tp) is None:
-                    logs.setdefault((broker, tp.topic), []).append(size)
-    return tuple(UnseenLogs(*where, len(sizes), sum(sizes)) for where, sizes in sorted(logs.items()))
 
 
 class Roles(NamedTuple):

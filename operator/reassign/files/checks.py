@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reassign.errors import PlanningError, Reason
-from reassign.files.schema import METADATA_KEY, SCHEMAS, VERSION
+from reassign.files.schema import METADATA_KEY, SCHEMAS, TABLES
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
 """What the library raises for a file that is damaged; a name in it that is not text is a ValueError."""
@@ -54,7 +54,7 @@ class Metadata(NamedTuple):
 
     cluster_id: str
     taken_at: datetime
-    rows: dict[str, int]  # of each table
+    rows: dict[str, int]  # of each table that its version has
 
 
 def opened(path: Path | str, source: Path | pa.BufferReader) -> pq.ParquetFile:
@@ -78,14 +78,14 @@ def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
     except (*UNREADABLE, KeyError, TypeError, RecursionError):
         why = f"something else has written it{AGAIN}"
         raise UnusableFileError(path, Kind.FOREIGN, why) from None
-    if version != VERSION:
-        why = f"it is of version {version}, this program reads version {VERSION}{AGAIN}"
+    if type(version) is not int or version not in TABLES:
+        why = f"it is of version {version}, this program reads versions {' and '.join(map(str, TABLES))}{AGAIN}"
         raise UnusableFileError(path, Kind.VERSION, why)
     try:
         metadata = Metadata(
             about["cluster_id"],
             datetime.fromisoformat(about["taken_at"]).astimezone(UTC),
-            {name: about["rows"][name] for name in SCHEMAS},
+            {name: about["rows"][name] for name in SCHEMAS if name in TABLES[version]},
         )
         metadata.cluster_id.encode()
         zone = datetime.fromisoformat(about["taken_at"]).tzinfo

@@ -22,10 +22,13 @@ import pyarrow.compute as pc
 from reassign.api.limits import MAX_IN_FLIGHT_REPLICAS
 from reassign.api.names import TOPIC_NAME
 from reassign.files.columns import bools, codes, lists, numbers, pairs, times, unpaired
+from reassign.files.schema import SCHEMAS
+from reassign.files.tables import unseen_of
 from reassign.planning.problem.measures import or_means
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes
 from reassign.planning.problem.problem import MOST_BYTES, MOST_REPLICA_BYTES
 from reassign.planning.problem.racks import MAX_DEPTH, names_of, readable
+from reassign.planning.unseen import logs_named, unseen_notes
 
 MOST_REJECTED = 1_000
 """Rows with a fault that are kept of each kind."""
@@ -109,6 +112,7 @@ _ISR = "{topic}-{partition}: replicas {replicas}, in sync {isr}"
 _LEADER = "{topic}-{partition}: leader {leader}, in sync {isr}"
 _SIZE = "{topic}-{partition}: {size_bytes} bytes"
 _PLACE = "{topic}-{partition}: broker {member} {place}"
+_UNSEEN = "broker {broker}: {logs} logs of {topic} with {bytes} bytes"
 
 
 def _text(value: object) -> str:
@@ -248,6 +252,28 @@ def whole(tables: Tables) -> Rows:
     return Rows({"mebibytes": mebibytes}, pa.table({"mebibytes": mebibytes}))
 
 
+def unseen(tables: Tables) -> Rows:
+    """Return a row for each thing that was not seen; `said` has all logs and topics in words."""
+    table = tables.get("unseen", SCHEMAS["unseen"].empty_table())
+    (broker, of_broker), of_topic = numbers(table["broker"]), bools(pc.is_valid(table["topic"]))
+    (logs, counted), (size, summed) = numbers(table["logs"]), numbers(table["bytes"])
+    found = unseen_of(table)
+    columns = {
+        "unknown": of_broker & (_index(tables, broker) < 0),
+        "negative": (logs < 0) | (size < 0),
+        "missing": ~(of_broker | of_topic) | (counted != (of_broker & of_topic)) | (counted != summed),
+        "topic": of_topic,
+        "silent": of_broker & ~of_topic,
+        "said": np.full(len(table), logs_named(found.logs, unread=found.unread), np.object_),
+    }
+    return Rows(columns, table, beside=("said",))
+
+
+def unsaid(tables: Tables) -> Rows:
+    """Return one row for the cluster: whether the snapshot does not say what was not seen, and that in words."""
+    return Rows({"unsaid": np.array(["unseen" not in tables])}, pa.table({"said": [*unseen_notes(None)]}))
+
+
 def _index(tables: Tables, ids: Bytes) -> Bytes:
     """Return each broker's index among the ids that are described; -1 where it has none."""
     known = np.unique(numbers(tables["brokers"]["broker"])[0])
@@ -350,6 +376,18 @@ GROUPS = (
             ),
         ),
     ),
+    Group(
+        "unseen",
+        unseen,
+        (
+            Rule("MissingValue", lambda of: of["missing"], _UNSEEN),
+            Rule("NegativeNumber", lambda of: of["negative"], _UNSEEN),
+            Rule("UnknownBroker", lambda of: of["unknown"], _UNSEEN),
+            _note("TopicUnseen", lambda of: of["topic"], "{said}"),
+            _note("BrokerSilent", lambda of: of["silent"], _BROKER),
+        ),
+    ),
+    Group("unseen", unsaid, (_note("UnseenNotKnown", lambda of: of["unsaid"], "{said}"),)),
 )
 AGAIN = "take it again"
 _REPORTED = "check what the brokers report of their log directories"

@@ -1,7 +1,7 @@
 """The columns of a snapshot's files: plain ones, which Spark reads as they are.
 
 Each row has its cluster and the time it was taken, so that files of many snapshots can be read as one table,
-with folders such as `date=2026-01-31/cluster=main` above them. A change here is another VERSION.
+with folders such as `date=2026-01-31/cluster=main` above them. A change here is another version.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from reassign.api.goal import MEASURES
 
-VERSION = 2
 METADATA_KEY = b"kafka.reassign.dev/snapshot"
 """Of each file's key-value metadata; its value is JSON: version, cluster_id, taken_at, and rows by table."""
 
@@ -60,4 +59,18 @@ SCHEMAS = {
             pa.field("value", pa.string(), nullable=False),
         ]
     ),
+    # what the other tables leave out: logs of a topic on a broker; a topic alone, which could not be read, or not its
+    # configuration; or a broker alone, which did not report its log directories
+    "unseen": pa.schema(
+        [
+            *_TAKEN,
+            pa.field("broker", pa.int32()),
+            pa.field("topic", pa.string()),
+            pa.field("logs", pa.int64()),
+            pa.field("bytes", pa.int64()),  # of all these logs
+        ]
+    ),
 }
+VERSION = 3
+TABLES = {2: frozenset(SCHEMAS) - {"unseen"}, VERSION: frozenset(SCHEMAS)}
+"""The tables of a snapshot of each version that is read. What was not seen is not known of one of version 2."""

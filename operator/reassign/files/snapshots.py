@@ -106,10 +106,15 @@ def read(folder: Path) -> Snapshot:
 def tables_in(folder: Path) -> tuple[checks.Metadata, dict[str, pa.Table]]:
     """Return the tables of a snapshot whose rows are not checked; raises PlanningError as `read`."""
     paths = {name: folder / f"{name}.parquet" for name in SCHEMAS}
-    files = {name: checks.opened(path, path) for name, path in paths.items()}
-    about, *others = (checks.metadata_of(paths[name], file) for name, file in files.items())
-    if any(other != about for other in others):
-        refuse(folder, "its files are of different snapshots; take it again")
+    files, about = {}, None
+    for name, path in paths.items():
+        if about is None or name in about.rows or path.exists():
+            files[name] = checks.opened(path, path)
+            found = checks.metadata_of(path, files[name])
+            if about not in (None, found):
+                refuse(folder, "its files are of different snapshots; take it again")
+            about = found
+    assert about is not None  # there are tables
     return about, {name: checks.table(paths[name], name, file, about) for name, file in files.items()}
 
 

@@ -15,6 +15,7 @@ from reassign.api.goal import MEASURES
 from reassign.errors import PlanningError, Reason
 from reassign.files.schema import SCHEMAS
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
+from reassign.planning.unseen import Unseen, UnseenLogs
 
 _TIMES = ["cluster_id", "taken_at"]
 
@@ -65,8 +66,29 @@ def tables_of(snapshot: Snapshot) -> dict[str, pa.Table]:
             pa.ListArray.from_arrays(_ends(snapshot.isr), _ids(cluster.brokers, snapshot.isr[snapshot.isr >= 0])),
         ],
         "configs": [pa.array([row[i] for row in snapshot.configs], pa.string()) for i in range(len(Config._fields))],
+        "unseen": _unseen_columns(cluster.unseen),
     }
     return {name: _with_times(snapshot, SCHEMAS[name], arrays) for name, arrays in columns.items()}
+
+
+def _unseen_columns(unseen: Unseen | None) -> list[list[Any]]:
+    assert unseen is not None  # it is not known only of what an earlier version took
+    rows: list[tuple[Any, ...]] = [
+        *unseen.logs,
+        *((None, topic, None, None) for topic in sorted(unseen.unread)),
+        *((broker, None, None, None) for broker in sorted(unseen.silent)),
+    ]
+    return [[row[i] for row in rows] for i in range(len(UnseenLogs._fields))]
+
+
+def unseen_of(table: pa.Table) -> Unseen:
+    """Return what a snapshot did not see, by its table of that."""
+    rows: list[dict[str, Any]] = table.drop(_TIMES).to_pylist()
+    return Unseen(
+        tuple(UnseenLogs(**row) for row in rows if None not in row.values()),
+        frozenset(row["topic"] for row in rows if row["broker"] is None and row["topic"] is not None),
+        frozenset(row["broker"] for row in rows if row["topic"] is None and row["broker"] is not None),
+    )
 
 
 def _ends(rows: Ints) -> Ints:
@@ -166,6 +188,7 @@ def cluster_of(folder: Path, id: str, tables: Mapping[str, pa.Table]) -> Cluster
         directory=_rows(
             counts, _directory_index(folder, replicas, pc.list_flatten(partitions["log_dirs"]), directories)
         ),
+        unseen=unseen_of(tables["unseen"]) if "unseen" in tables else None,
     )
 
 

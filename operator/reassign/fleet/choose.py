@@ -307,7 +307,8 @@ def _faults(one: _Candidate) -> list[Fault]:
     if not _is_date(one.folder.date):
         return [(WHOLE, Kind.FOLDER_DATE, 1, f"{one.folder.date} is no date such as 2026-01-31")]
     faults: list[Fault] = []
-    for name in sorted(SCHEMAS):
+    metadata = one.metadata
+    for name in sorted(metadata.rows.keys() | one.files.keys() if metadata else SCHEMAS):
         file = one.files.get(name)
         if file is None:
             faults.append((name, checks.Kind.MISSING, 1, f"there is no {name}.parquet"))
@@ -315,7 +316,6 @@ def _faults(one: _Candidate) -> list[Fault]:
             faults.append((name, file.kind, 1, file.problem or ""))
         elif file.length == 0:
             faults.append((name, checks.Kind.UNREADABLE, 1, "it is empty or gone"))
-    metadata = one.metadata
     if metadata and metadata.rows["brokers"] == 0:
         faults.append(("brokers", Kind.NO_BROKERS, 1, "it has no brokers"))
     others = [name for name, file in sorted(one.files.items()) if file.metadata not in (None, metadata)]

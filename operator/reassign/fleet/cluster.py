@@ -57,7 +57,7 @@ def outcome_of(
     chosen = choose(files).newest if newest else ()  # this snapshot, or none where a file is wrong
     if chosen:
         rows = _of_newest(chosen[0], tables, policy)
-    elif not newest and tables.keys() == SCHEMAS.keys():
+    elif not newest and tables.keys() >= {name for name, columns in COLUMNS.items() if columns}:
         try:
             rows = history_rows(tables, None)
         except MemoryError:
@@ -139,7 +139,7 @@ def open_files(
 def row_of(file: File) -> Row:
     row = file._asdict()
     if metadata := row.pop("metadata"):
-        row |= {**metadata._asdict(), "rows": [metadata.rows[name] for name in SCHEMAS]}
+        row |= {**metadata._asdict(), "rows": [metadata.rows.get(name) for name in SCHEMAS]}
     return row
 
 
@@ -147,7 +147,8 @@ def file_of(row: Row) -> File:
     """Return the file that `row_of` has made a row of."""
     metadata = None
     if row["cluster_id"] is not None:
-        metadata = checks.Metadata(row["cluster_id"], row["taken_at"], dict(zip(SCHEMAS, row["rows"], strict=True)))
+        rows = {name: rows for name, rows in zip(SCHEMAS, row["rows"], strict=True) if rows is not None}
+        metadata = checks.Metadata(row["cluster_id"], row["taken_at"], rows)
     return File(row["path"], row["length"], row["sha256"], metadata, row["kind"], row["problem"])
 
 

@@ -27,6 +27,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "log_dirs": ("broker", "path", "total_bytes", "usable_bytes", "online"),
     "partitions": ("topic", "partition", "replicas", "size_bytes", "in_flight"),
     "configs": ("kind", "name", "key", "value"),
+    "unseen": (),
 }
 """The columns that the rows are made from, by table."""
 

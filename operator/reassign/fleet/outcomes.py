@@ -22,7 +22,7 @@ FILES = {
     "sha256": TEXT,
     "cluster_id": TEXT,
     "taken_at": TIME,
-    "rows": pa.list_(BYTES),  # of each table, in the order of SCHEMAS
+    "rows": pa.list_(BYTES),  # of each table, in the order of SCHEMAS; null: its version has none
     "kind": TEXT,  # of what is wrong with it
     "problem": TEXT,  # in a sentence
 }

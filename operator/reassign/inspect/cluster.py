@@ -30,7 +30,7 @@ async def resolve(namespace: str, name: str, login: Login = DEFAULT_LOGIN) -> tu
 
 
 async def observe(client: KafkaClient, pinned: str | None) -> tuple[Snapshot, list[str]]:
-    """Observe a whole cluster; also return what is hidden from us, a sentence each.
+    """Observe a whole cluster; also return why topics could not be read that the Kafka user may see, a sentence each.
 
     Raises ClusterError when the brokers are of another cluster than the `pinned` one, if one is.
     """
@@ -38,17 +38,12 @@ async def observe(client: KafkaClient, pinned: str | None) -> tuple[Snapshot, li
     check_identity(pinned, snapshot.cluster_id)
     unread: dict[Reason, dict[str, Problem]] = {}
     for topic, problem in sorted(snapshot.unread_topics.items()):
-        unread.setdefault(problem.reason, {})[topic] = problem
+        if problem.reason is not Reason.NOT_AUTHORIZED:
+            unread.setdefault(problem.reason, {})[topic] = problem
     return snapshot, [
-        f"topics are left out ({listed(problems)}): {_why(next(iter(problems.values())))}"
+        f"topics are left out ({listed(problems)}): {next(iter(problems.values())).message}"
         for problems in unread.values()
     ]
-
-
-def _why(problem: Problem) -> str:
-    if problem.reason is Reason.NOT_AUTHORIZED:
-        return "grant DESCRIBE and DESCRIBE_CONFIGS on them"
-    return problem.message
 
 
 @asynccontextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reassign.core.model.snapshot import Broker, LogDirs, Reassignment, Snapshot, TopicPartition
+from reassign.planning.unseen import Unseen, UnseenLogs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,12 @@ class Layout:
     def ids(self) -> frozenset[int]:
         """The brokers that are registered, or have replicas."""
         return frozenset(self.brokers) | frozenset(self.replicas)
+
+    @property
+    def unseen(self) -> Unseen:
+        """What metadata does not show. Brokers that were not asked for their logs count as silent."""
+        logs = unseen_logs(self.log_dirs, lambda tp: tp.topic in self.factors)
+        return Unseen(logs, self.unread, frozenset(self.brokers) - self.log_dirs.keys())
 
 
 def layout_of(
@@ -56,3 +63,14 @@ def layout_seen(snapshot: Snapshot) -> Layout:
     )
     found = layout_of(snapshot.brokers, partitions, snapshot.reassignments)
     return replace(found, log_dirs=snapshot.log_dirs, unread=frozenset(snapshot.unread_topics))
+
+
+def unseen_logs(log_dirs: LogDirs, is_seen: Callable[[TopicPartition], bool]) -> tuple[UnseenLogs, ...]:
+    """Return the logs, sorted, of partitions that metadata does not show."""
+    logs: dict[tuple[int, str], list[int]] = {}
+    for broker, directories in log_dirs.items():
+        for directory in directories.values():
+            for tp, size in directory.logs.items():
+                if not is_seen(tp):
+                    logs.setdefault((broker, tp.topic), []).append(size)
+    return tuple(UnseenLogs(*where, len(sizes), sum(sizes)) for where, sizes in sorted(logs.items()))

@@ -6,22 +6,22 @@ describe; the brokers' logs show them. So what is not known is said as well.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from reassign.api.goal import GoalPart
 from reassign.api.names import matches
 from reassign.api.reassignment_plan import Goal, ReassignmentPlanSpec, Unmet
 from reassign.core.model.layout import Layout
 from reassign.core.plans.model import PlanResource
-from reassign.text import amount, counted, listed, named_brokers
+from reassign.planning.unseen import left_out, on_drained
+from reassign.text import counted, listed, named_brokers
 
 
 def drained(goal: Goal, layout: Layout) -> frozenset[int]:
     """Return the brokers that hold nothing in the end."""
-    left_out = layout.ids - set(goal.brokers) if goal.brokers is not None else frozenset[int]()
-    return frozenset(goal.drain_brokers or ()) | left_out
+    others = layout.ids - set(goal.brokers) if goal.brokers is not None else frozenset[int]()
+    return frozenset(goal.drain_brokers or ()) | others
 
 
 def is_watched(plan: PlanResource) -> bool:
@@ -45,22 +45,26 @@ def not_reached(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> t
 
 def not_known(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> tuple[Unmet, ...]:
     """Return what no plan of this namespace can move: on drained brokers, and topics that were left out of the plan."""
-    topics = _Topics(plan.spec, allowed)
-    others, unread, hidden, silent = set[int](), _Logs(), _Logs(), set[int]()
-    for broker in _to_empty(plan, layout):
-        if broker in layout.brokers and broker not in layout.log_dirs:
-            silent.add(broker)
-        if any(topics.of_others(topic) for topic in layout.replicas.get(broker, ())):
-            others.add(broker)
-        for topic, sizes in _hidden(layout, broker).items():
-            if topics.of_others(topic):
-                others.add(broker)
-            elif topics.included(topic):
-                (unread if topic in layout.unread else hidden).add(broker, topic, sizes)
-    for topic in layout.unread:
-        if topics.included(topic):
-            unread.topics[topic] += 0
-    return tuple(_said_of_unknown(others, unread, hidden, silent))
+    return tuple(_not_known(plan, layout, _Topics(plan.spec, allowed)))
+
+
+def _not_known(plan: PlanResource, layout: Layout, topics: _Topics) -> Iterator[Unmet]:
+    drained, unseen, goal = frozenset(_to_empty(plan, layout)), layout.unseen, plan.spec.goal
+    for what, nearest in on_drained(unseen, drained, topics.included):
+        yield Unmet(what=what, nearest=nearest, part=GoalPart.DRAIN)
+    lying = {(broker, topic) for broker in drained for topic in layout.replicas.get(broker, ())}
+    lying |= {(one.broker, one.topic) for one in unseen.logs if one.broker in drained}
+    if others := {broker for broker, topic in lying if topics.of_others(topic)}:
+        yield Unmet(
+            what=f"{named_brokers(others, 'has')} replicas that this namespace may not move",
+            nearest="they stay; a plan in the KafkaCluster's namespace can move them",
+            part=GoalPart.DRAIN,
+        )
+    if goal.balance or goal.replication_factor is not None:
+        # by name alone: a watch does not ask all brokers for their logs
+        unread = [topic for topic in unseen.unread if topics.included(topic) and not topics.spared(topic)]
+        for what, nearest in left_out((), unread):
+            yield Unmet(what=what, nearest=nearest)
 
 
 def _to_empty(plan: PlanResource, layout: Layout) -> list[int]:
@@ -68,56 +72,26 @@ def _to_empty(plan: PlanResource, layout: Layout) -> list[int]:
     return sorted(drained(plan.spec.goal, layout) - set(plan.status.unregistered_brokers))
 
 
-def _said_of_unknown(others: set[int], unread: _Logs, hidden: _Logs, silent: set[int]) -> Iterator[Unmet]:
-    if unread.topics:
-        yield Unmet(
-            what=f"topics that could not be read, or not their configurations: {listed(sorted(unread.topics))}",
-            nearest="they stay as they are; grant DESCRIBE and DESCRIBE_CONFIGS on them, and plan again",
-            part=GoalPart.DRAIN if unread.brokers else None,
-        )
-    if hidden.brokers:
-        yield Unmet(
-            what=f"{counted(hidden.number, 'log')} ({amount(hidden.bytes)}) on {named_brokers(hidden.brokers)}, to be "
-            f"emptied, of topics that the Kafka user may not describe: {listed(sorted(hidden.topics))}",
-            nearest="they stay; grant DESCRIBE on these topics, and plan again",
-            part=GoalPart.DRAIN,
-        )
-    if others:
-        yield Unmet(
-            what=f"{named_brokers(others, 'has')} replicas that this namespace may not move",
-            nearest="they stay; a plan in the KafkaCluster's namespace can move them",
-            part=GoalPart.DRAIN,
-        )
-    if silent:
-        yield Unmet(
-            what=f"it is not known what {named_brokers(silent, 'has')} of topics that the Kafka user may not describe",
-            nearest="their log directories were not reported; once they are, or the brokers are unregistered, it is",
-            part=GoalPart.DRAIN,
-        )
-
-
 def _on_drained(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> Iterator[Unmet]:
     """Yield what metadata shows on brokers that are to be empty."""
     topics = _Topics(plan.spec, allowed)
-    leaving, kept = _Logs(), _Logs()
+    leaving, kept = list[tuple[int, str, int]](), list[tuple[int, str, int]]()
     for broker in _to_empty(plan, layout):
         for topic, number in layout.replicas.get(broker, {}).items():
             if topics.included(topic):
-                (kept if topics.kept(topic) else leaving).add(broker, topic, [0] * number)
-    if leaving.brokers:
-        yield Unmet(
-            what=f"{counted(leaving.number, 'replica')} on {named_brokers(leaving.brokers)}, to be emptied "
-            f"(topics: {listed(sorted(leaving.topics))})",
-            nearest="they stay; another plan moves them",
-            part=GoalPart.DRAIN,
-        )
-    if kept.brokers:
-        yield Unmet(
-            what=f"{counted(kept.number, 'replica')} of excluded topics on {named_brokers(kept.brokers)}, to be "
-            f"emptied (topics: {listed(sorted(kept.topics))})",
-            nearest="they stay; to move them too, exclude no topic",
-            part=GoalPart.DRAIN,
-        )
+                (kept if topics.kept(topic) else leaving).append((broker, topic, number))
+    for replicas, of, nearest in (
+        (leaving, "", "they stay; another plan moves them"),
+        (kept, " of excluded topics", "they stay; to move them too, exclude no topic"),
+    ):
+        if replicas:
+            brokers, names, numbers = zip(*replicas, strict=True)
+            yield Unmet(
+                what=f"{counted(sum(numbers), 'replica')}{of} on {named_brokers({*brokers})}, to be emptied "
+                f"(topics: {listed(sorted({*names}))})",
+                nearest=nearest,
+                part=GoalPart.DRAIN,
+            )
 
 
 def _of_factor(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> Iterator[Unmet]:
@@ -137,34 +111,6 @@ def _of_factor(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> It
             nearest=f"they have {listed(sorted(found))}; another plan changes that",
             part=GoalPart.REPLICATION_FACTOR,
         )
-
-
-def _hidden(layout: Layout, broker: int) -> dict[str, list[int]]:
-    """Return the bytes of each log of topics that metadata does not have, by topic."""
-    found: dict[str, list[int]] = {}
-    for directory in layout.log_dirs.get(broker, {}).values():
-        for tp, size in directory.logs.items():
-            if tp.topic not in layout.factors:
-                found.setdefault(tp.topic, []).append(size)
-    return found
-
-
-@dataclass(slots=True)
-class _Logs:
-    """Logs, or replicas, on some brokers."""
-
-    brokers: set[int] = field(default_factory=set)
-    topics: Counter[str] = field(default_factory=Counter)
-    bytes: int = 0
-
-    @property
-    def number(self) -> int:
-        return self.topics.total()
-
-    def add(self, broker: int, topic: str, sizes: Sequence[int]) -> None:
-        self.brokers.add(broker)
-        self.topics[topic] += len(sizes)
-        self.bytes += sum(sizes)
 
 
 @dataclass(frozen=True, slots=True)

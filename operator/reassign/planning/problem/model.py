@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By, GoalPart
+from reassign.planning.unseen import ALL_SEEN, Unseen
 
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.int64]
@@ -35,25 +36,6 @@ class Directories:
     online: Bools  # (D,)
 
 
-class UnseenLogs(NamedTuple):
-    """The logs of a topic on one broker that metadata does not show, or whose configuration may not be read."""
-
-    broker: int
-    """The broker's id."""
-    topic: str
-    logs: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unseen:
-    """What an observation did not show."""
-
-    logs: tuple[UnseenLogs, ...] = ()
-    silent: frozenset[int] = frozenset()
-    """The ids of brokers that did not report their log directories."""
-
-
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """A whole cluster at one moment, sorted by topic name and partition."""
@@ -72,7 +54,7 @@ class Cluster:
     """Bytes of one replica: the leader's, or the greatest known one where the leader's is not known."""
     in_flight: Bools  # (P,) being reassigned now: is planned around, never moved
     directory: Ints = field(default_factory=lambda: np.empty((0, 0), np.int32))  # (P, R) index into directories
-    unseen: Unseen | None = None
+    unseen: Unseen | None = ALL_SEEN
     """None: it is not known."""
 
 
