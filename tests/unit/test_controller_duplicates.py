@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.server import Health
+from reassign.controller.writing.records import UNDO_WAITS_SECONDS
 from reassign.core.duplicates import HANDOVER_SECONDS, peers_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
 from reassign.core.model.problem import Problem
@@ -156,11 +158,9 @@ def test_a_broker_that_is_gone_for_good_does_not_hold_the_older_one(two: Two) ->
     for number in (1, 2, 3, 4):
         two.kafka.brokers.pop(number)
     two.store.put(two.kube.write("uid-uid-main-0", lambda obj: obj["spec"]["throttle"].pop("topics")))
-    found = two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.store.throttle
-    assert peers_throttles(*found) == (None, None)
+    assert peers_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.peers()) == (None, None)
     two.kafka.brokers[4] = Broker(4)
-    found = two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.store.throttle
-    assert peers_throttles(*found)[1]
+    assert peers_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.peers())[1]
 
 
 @pytest.mark.parametrize(
@@ -311,6 +311,9 @@ class Left(Two):
             self.loop = loop
             self.tick()
 
+    def loop_of(self, name: str) -> ClusterLoop:
+        return self.older if name == "older" else self.main
+
     def fails(self, name: str) -> None:
         self.store.note_served(f"uid-{name}", Problem(Reason.SECRET_NOT_FOUND, ""))
 
@@ -368,7 +371,109 @@ def test_what_an_older_cluster_left_is_taken_over_and_restored(left: Left, retur
     assert not left.throttles("main")
 
 
-def takes_nothing_over(left: Left) -> None:
+def gone(left: Left, name: str) -> None:
+    """Its object goes without its finalizer, and its record stays."""
+    del left.kube.objects[f"uid-{name}"]
+    left.store.drop(f"uid-{name}")
+
+
+def gone_before(left: Left, name: str) -> None:
+    """It went before this process began."""
+    gone(left, name)
+    left.store._served.clear()
+    left.store._began = left.now
+
+
+def unreadable(left: Left, name: str) -> None:
+    """This version of the operator cannot read it."""
+    left.store.put(left.kube.write(f"uid-{name}", lambda obj: obj["spec"].update(limits="none")))
+    left.only(left.loop_of(name), 1)
+
+
+@pytest.mark.parametrize("ends", [gone, gone_before, unreadable])
+@pytest.mark.parametrize(("name", "other"), [("main", "older"), ("older", "main")])
+def test_what_one_that_is_gone_or_unreadable_left_is_restored(
+    left: Left, name: str, other: str, ends: Callable[[Left, str], None]
+) -> None:
+    if name == "older":
+        left.kafka.copy(OURS)
+        left.both(8)
+        left.only(left.older, 4)
+    else:
+        left.both(2)
+    assert (left.throttles(name), left.throttles(other)) == (True, False)
+    ends(left, name)
+    before, loop = copy(left.client.store), left.loop_of(other)
+    left.now += HANDOVER_SECONDS - 1
+    left.only(loop, 3)
+    assert (left.throttles(name), left.client.store) == (True, before)
+    left.now += 1
+    left.only(loop, 4)
+    assert (left.throttles(name), left.throttles(other)) == (False, True)
+    assert not left.kube.objects[f"uid-uid-{name}-0"]["metadata"]["finalizers"], "nothing keeps its record"
+    for _ in range(4):
+        for tp in [*left.kafka.reassignments]:
+            left.kafka.copy(tp)
+        left.only(loop, 3)
+    assert left.is_as_before()
+    assert not left.throttles(other)
+
+
+def test_one_that_is_deleted_takes_over_and_restores_all(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is deleted when its own record has what the other one set, and so has the other record still."""
+    left.both(2)
+    left.fails("main")
+    left.now += HANDOVER_SECONDS
+    with monkeypatch.context() as patch:
+        refuse_record_of_main(left, patch)
+        left.only(left.older, 2)
+    assert (left.throttles("main"), left.throttles("older")) == (True, True)
+    left.store.drop("uid-second")
+    left.delete("older")
+    left.kafka.copy(OURS)
+    left.only(left.older, 8)
+    assert left.is_as_before()
+    assert "uid-older" not in left.kube.objects
+
+
+def refuse_record_of_main(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its record may not be written."""
+    write = left.kube.write_record
+
+    async def refuse(obj: Object, spec: Object, *, held: bool) -> Object:
+        if obj["metadata"]["name"].startswith("uid-main"):
+            raise ReassignError(Reason.NOT_AUTHORIZED, "403")
+        return await write(obj, spec, held=held)
+
+    monkeypatch.setattr(left.kube, "write_record", refuse)
+
+
+def keeps_record_of_main(left: Left) -> bool:
+    """Whether its record stays when its owner is looked for."""
+    asyncio.run(left.main.writer.records.look_for_owners(("kafka", "main"), left.kube.now()))
+    return bool(left.kube.objects["uid-uid-main-0"]["metadata"]["finalizers"])
+
+
+def test_what_a_cluster_left_waits_for_another_for_its_brokers(left: Left) -> None:
+    left.both(2)
+    gone(left, "main")
+    left.now += 3600
+    assert keeps_record_of_main(left)
+    gone(left, "older")
+    assert not keeps_record_of_main(left)
+
+
+def test_what_a_cluster_left_waits_ten_minutes_for_a_new_one(left: Left) -> None:
+    left.both(2)
+    gone(left, "older")
+    gone(left, "main")
+    left.now += UNDO_WAITS_SECONDS - 1
+    assert keeps_record_of_main(left)
+    left.now += 1
+    assert not keeps_record_of_main(left)
+
+
+def takes_nothing_over(left: Left, why: str) -> None:
     """The other one fails for good, and this one sets nothing and says why."""
     before = copy(left.client.store)
     left.fails("main")
@@ -377,24 +482,22 @@ def takes_nothing_over(left: Left) -> None:
     assert left.client.store == before
     assert LATER not in left.kafka.reassignments
     assert "can read and write its ReassignmentRecord" in left.message("second")
+    [stalled] = [c for c in left.cluster("older").status.conditions if c.type == "Stalled"]
+    assert stalled.reason == Reason.THROTTLE_NOT_SET
+    assert stalled.message.startswith("no throttle is set before those of the KafkaCluster kafka/main are taken over")
+    assert why in stalled.message
 
 
 def test_a_record_that_cannot_be_written_is_not_taken_over(left: Left, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(obj: Object, *_: object, **__: object) -> Object:
-        if obj["metadata"]["name"].startswith("uid-main"):
-            raise ReassignError(Reason.NOT_AUTHORIZED, "403")
-        return await write(obj, *_, **__)
-
     left.both(2)
-    write = left.kube.write_record
-    monkeypatch.setattr(left.kube, "write_record", refuse)
-    takes_nothing_over(left)
+    refuse_record_of_main(left, monkeypatch)
+    takes_nothing_over(left, "403")
 
 
 def test_a_record_that_cannot_be_read_is_not_taken_over(left: Left) -> None:
     left.both(2)
-    left.store.put(left.kube.write("uid-uid-main-0", lambda obj: obj["spec"].update(part="first")))
-    takes_nothing_over(left)
+    left.store.put(left.kube.write("uid-uid-main-0", lambda obj: obj["spec"].update(topics="none")))
+    takes_nothing_over(left, "its record cannot be read")
 
 
 RATE, LIST = ConfigKey(broker(1), FOLLOWER_RATE), ConfigKey(topic(), FOLLOWER_REPLICAS)

@@ -11,6 +11,7 @@ import pytest
 
 from reassign.api.common import FINALIZER
 from reassign.controller.supervisor import Supervisor
+from reassign.core.duplicates import HANDOVER_SECONDS
 from reassign.errors import ApiServerError, Reason, ReassignError
 from tests.unit.records import held, in_flight_before, parts, record
 from tests.unit.world import LATER, OURS, THEIRS, KilledError, Object, World, forget, throttle_record
@@ -376,7 +377,9 @@ def test_a_dry_run_that_is_carried_out_takes_nothing_over(world: World) -> None:
     assert set(world.kafka.reassignments) == {OURS, THEIRS}
 
 
-def test_the_record_of_a_cluster_without_its_finalizer_is_released(world: World) -> None:
+def test_what_a_cluster_without_its_finalizer_set_goes_to_one_made_anew(world: World) -> None:
+    now = world.store.clock()
+    world.store.clock = lambda: now
     record = throttle_record("main")
     record["metadata"]["finalizers"] = [FINALIZER]
     world.put(record)
@@ -385,7 +388,11 @@ def test_the_record_of_a_cluster_without_its_finalizer_is_released(world: World)
     world.put({**main, "metadata": {**main["metadata"], "uid": "uid-main-again", "finalizers": []}, "status": {}})
     world.kube.objects["uid-main"] = world.kube.objects["uid-main-again"]  # where a GET by its name finds it
     world.tick(3)
+    assert held_by_us(world, "uid-uid-main-0")
+    now += HANDOVER_SECONDS
+    world.tick(3)
     assert not held_by_us(world, "uid-uid-main-0")
+    assert world.store.throttle("uid-main-again")
 
 
 def test_a_record_of_a_cluster_that_cannot_be_read_stops_no_undo(world: World) -> None:

@@ -21,7 +21,7 @@ from reassign.controller.server import Health
 from reassign.controller.supervisor import Supervisor
 from reassign.core.cluster import ClusterHold, check_identity, cluster_status, hold_of, unready_status
 from reassign.core.duplicates import Peer, abandoned, duplicate_of, not_yet_stopped
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Name, Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.errors import ClusterError, MissingReferenceError, Reason
@@ -49,14 +49,20 @@ NOW = 1000.0
 
 def peer(name: str, created: str = "2026-01-01T00:00:00Z", unready: str = "", for_seconds: float = 900) -> Peer:
     """A KafkaCluster for the cluster `one`, Ready, or for this reason not, for so long."""
-    return Peer(KafkaCluster.parse(cluster(name, created)), "one", unready, NOW - for_seconds)
+    age = datetime.fromisoformat(created), f"uid-{name}"
+    return Peer(age[1], Name(f"kafka/{name}"), age, "one", unready, NOW - for_seconds)
+
+
+def declared(of: Peer) -> KafkaCluster:
+    created, uid = of.age
+    return KafkaCluster.parse(cluster(uid.removeprefix("uid-"), created.isoformat()))
 
 
 OLDER, YOUNGER = partial(peer, "a"), partial(peer, "b", "2026-01-02T00:00:00Z")
 
 
 def the_duplicate(of: Peer, *others: Peer, cluster_id: str = "one") -> Problem | None:
-    return duplicate_of(of.cluster, cluster_id, [of, *others], NOW)
+    return duplicate_of(declared(of), cluster_id, [of, *others], NOW)
 
 
 def test_of_two_for_the_same_brokers_the_younger_is_held() -> None:
@@ -84,6 +90,7 @@ def test_the_uid_decides_between_two_clusters_of_one_age() -> None:
         ("ClusterIdChanged", 90, False),
         ("DuplicateCluster", 0, False),  # the one that is older still holds
         ("ClusterDeleted", 0, False),  # it starts nothing new
+        ("ClusterNotFound", 0, False),
     ],
 )
 def test_an_older_cluster_that_is_not_ready_blocks_nothing(reason: str, seconds: int, holds: bool) -> None:
@@ -102,29 +109,31 @@ def test_an_older_cluster_that_is_not_ready_blocks_nothing(reason: str, seconds:
 )
 def test_one_that_is_ready_again_waits_for_the_younger_to_stop(own: Any, younger: Any, waits: bool) -> None:
     peers = [OLDER(**own), YOUNGER(**younger)]
-    assert bool(not_yet_stopped(peers[0].cluster, "one", peers, NOW)) is waits
-    assert not_yet_stopped(peers[1].cluster, "one", peers, NOW) is None
+    assert bool(not_yet_stopped(declared(peers[0]), "one", peers, NOW)) is waits
+    assert not_yet_stopped(declared(peers[1]), "one", peers, NOW) is None
 
 
 @pytest.mark.parametrize(
     ("unready", "seconds", "taken"),
     [
-        ("SecretNotFound", 90, ["c"]),
+        ("SecretNotFound", 90, ["kafka/c"]),
         ("SecretNotFound", 89, []),
         ("DuplicateCluster", 900, []),  # it restores them itself
         ("ClusterDeleted", 900, []),
         ("", 900, []),
+        ("CannotBeRead", 90, ["kafka/c"]),
+        ("ClusterNotFound", 90, ["kafka/c"]),
+        ("ClusterNotFound", 89, []),
     ],
 )
 def test_only_the_served_cluster_takes_over_what_another_left(unready: str, seconds: float, taken: list[str]) -> None:
-    left = peer("c", "2026-01-03T00:00:00Z", unready, seconds)
-    peers = [OLDER(), YOUNGER(unready="DuplicateCluster"), left]
     throttle = RecordedThrottles.parse({"topics": [{"topic": "orders", "configs": [{"name": "a", "value": "0:1"}]}]})
+    left = peer("c", "2026-01-03T00:00:00Z", unready, seconds)._replace(throttle=throttle)
+    peers = [OLDER(), YOUNGER(unready="DuplicateCluster"), left]
     snapshot = replace(SimKafka({}).snapshot(), cluster_id="one")
 
     def found(of: Peer) -> list[str]:
-        throttles = {left.cluster.metadata.uid: throttle}.get
-        return [other.metadata.name for other in abandoned(of.cluster, snapshot, peers, throttles, NOW)]
+        return [other.name.text for other in abandoned(declared(of), snapshot, peers, NOW)]
 
     assert found(OLDER()) == taken
     assert found(YOUNGER()) == []

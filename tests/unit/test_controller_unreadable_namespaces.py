@@ -148,7 +148,7 @@ def world() -> World:
 def allow(world: World, *namespaces: str) -> None:
     allowed = [{"name": name, "topics": ["*"]} for name in namespaces]
     world.change("main", lambda obj: obj["spec"].update(allowedNamespaces=allowed))
-    world.loop.observer._connected_to = ("uid-main", world.store.peers()[0].cluster.spec)
+    world.loop.observer._connected_to = ("uid-main", world.store.parse_cluster(world.store.get("uid-main") or {}).spec)
 
 
 def in_team_a(world: World) -> None:

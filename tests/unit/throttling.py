@@ -19,6 +19,7 @@ from reassign.controller.writing.throttle_record import ThrottleRecord
 from reassign.core.duplicates import Peer
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.memory import Recent
+from reassign.core.model.problem import Name
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.record import Entry
 from reassign.core.model.row import Row
@@ -116,7 +117,9 @@ class ApiServer:
         return frozenset()
 
     def peers(self) -> list[Peer]:
-        return [Peer(self.parsed, "sim", "", 0.0)]
+        meta = self.parsed.metadata
+        assert meta.creation_timestamp
+        return [Peer(meta.uid, Name(meta.name), (meta.creation_timestamp, meta.uid), "sim", "", 0.0)]
 
     def clock(self) -> float:
         return 0.0

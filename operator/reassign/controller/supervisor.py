@@ -17,6 +17,7 @@ from reassign.controller.expiry import Expiry
 from reassign.controller.objects.listing import Listing
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.plans import PlanInputs, Plans
+from reassign.controller.writing.records import UNDO_WAITS_SECONDS
 from reassign.controller.writing.writer import Writer
 from reassign.core.model.permission import not_allowed, not_readable
 from reassign.core.model.problem import Problem
@@ -31,8 +32,6 @@ log = structlog.get_logger()
 SWEEP_SECONDS = 10.0
 WATCHDOG_SECONDS = 5.0
 PAUSE_SECONDS = 0.5
-UNDO_WAITS_SECONDS = 600.0
-"""How long a record without its resource waits for its KafkaCluster to be made again: a namespace goes no sooner."""
 
 
 class Supervisor:

@@ -19,7 +19,7 @@ from reassign.api.limits import MAX_BROKERS, MAX_FOREIGN, MAX_SHORT_TEXT_CHARACT
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.claim import ClaimState
-from reassign.core.duplicates import Peer, Throttles, duplicate_of, not_yet_stopped, peers_throttles
+from reassign.core.duplicates import Peer, duplicate_of, not_yet_stopped, peers_throttles
 from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
 from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
@@ -119,6 +119,8 @@ class ClusterHold:
     """Why nothing new starts."""
     stuck: Problem | None = None
     """Why the brake has not undone everything."""
+    left: Problem | None = None
+    """Why throttles that another KafkaCluster has left are not taken over."""
     pacing: PacingStatus | None = None
     """The budget, where fewer moves may be in flight than the limit allows."""
     older: Problem | None = None
@@ -156,19 +158,20 @@ def hold_now(
     snapshot: Snapshot,
     peers: Collection[Peer],
     unsettled: Collection[str],
-    throttles: Throttles,
+    throttle: RecordedThrottles | None,
     now: float,
     claim: ClaimState | None = None,
     unreadable: Collection[str] = (),
 ) -> ClusterHold:
     """Return how a cluster is served, by what is not settled on it and by its `peers` on the same brokers.
 
+    `throttle` is the record of what is set for it.
+
     A KafkaCluster in an `unreadable` namespace may have changed unseen: nothing new begins, and its throttles stay.
     """
     unseen = not_readable(cluster.metadata.namespace) if cluster.metadata.namespace in unreadable else None
     older = duplicate_of(cluster, snapshot.cluster_id, peers, now)
-    throttle = throttles(cluster.metadata.uid)
-    restoring, younger = peers_throttles(cluster, snapshot, peers, throttles)
+    restoring, younger = peers_throttles(cluster, snapshot, peers)
     return ClusterHold(
         hold=hold_of(cluster, unsettled, throttle, left_in_flight(throttle, snapshot))
         or older
@@ -272,7 +275,7 @@ def _serving(snapshot: Snapshot, hold: ClusterHold, audience: Audience) -> list[
     states = [ConditionState("Ready", True, "Connected", _registered(snapshot))]
     kinds = {
         "Paused": hold.pause,
-        "Stalled": hold.stuck,
+        "Stalled": hold.stuck or hold.left,
         "Unclaimed": hold.claim.unclaimed if hold.claim else None,
         "NamespaceUnreadable": hold.unread,
     }

@@ -7,7 +7,8 @@ that is Ready again starts nothing before the younger one has stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -18,25 +19,33 @@ from reassign.core.model.snapshot import Snapshot
 from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import Reason
 
-Throttles = Callable[[str], RecordedThrottles | None]
-"""The record of the throttles of a KafkaCluster, by its uid."""
 HANDOVER_SECONDS = 90.0
 """How long a KafkaCluster that is not Ready any more may still have a request under way: brokers hold one that they
 forward for up to 60 seconds. For as long one that is Ready again waits for a younger one to stop."""
 
 
 class Peer(NamedTuple):
-    """A KafkaCluster, and how this process serves it."""
+    """A KafkaCluster, readable or not, or the record that is left of one, and how this process serves it."""
 
-    cluster: DeclaredCluster
+    uid: str
+    name: Name
+    """For those who may refer to it; the owner of another KafkaCluster is no exception."""
+    age: tuple[datetime, str]
+    """When it was made, and its uid, which decides between two of one age."""
     cluster_id: str | None
     """Kafka's id of the cluster, by its record."""
     unready: str
     """The reason why it is not Ready; empty where it is."""
     since: float
     """Since when its `standing` is that, by a monotonic clock. A new process knows of none before its start."""
+    throttle: RecordedThrottles | None = None
+    """What its record says of throttles."""
     record_unread: bool = False
     """Whether its record cannot be read, so that it may have set throttles."""
+
+    @property
+    def names(self) -> Names:
+        return Names((self.name,), "of another namespace")
 
 
 def duplicate_of(cluster: DeclaredCluster, cluster_id: str, peers: Iterable[Peer], now: float) -> Problem | None:
@@ -45,15 +54,9 @@ def duplicate_of(cluster: DeclaredCluster, cluster_id: str, peers: Iterable[Peer
     One that is not Ready keeps nothing from being served: anyone who may make a KafkaCluster could block another one.
     """
     same = _same(cluster, cluster_id, peers)
-    older = next((peer for peer in same if _age(peer.cluster) < _age(cluster) and _serves(peer, now)), None)
-    if older is None:
-        return None
-    return Problem(
-        Reason.DUPLICATE_CLUSTER,
-        "the older KafkaCluster ",
-        _name(older.cluster),
-        f" stands for the same cluster {cluster_id}; refer to that one, from a new resource",
-    )
+    older = next((peer for peer in same if peer.age < _age(cluster) and _serves(peer, now)), None)
+    serves = f" stands for the same cluster {cluster_id}; refer to that one, from a new resource"
+    return Problem(Reason.DUPLICATE_CLUSTER, "the older KafkaCluster ", older.names, serves) if older else None
 
 
 def not_yet_stopped(cluster: DeclaredCluster, cluster_id: str, peers: Collection[Peer], now: float) -> Problem | None:
@@ -61,20 +64,18 @@ def not_yet_stopped(cluster: DeclaredCluster, cluster_id: str, peers: Collection
 
     The wait lasts until the younger one starts nothing any more, and for `HANDOVER_SECONDS` at most.
     """
-    uid = cluster.metadata.uid
-    if any(p.cluster.metadata.uid == uid and not p.unready and now - p.since >= HANDOVER_SECONDS for p in peers):
+    if any(p.uid == cluster.metadata.uid and not p.unready and now - p.since >= HANDOVER_SECONDS for p in peers):
         return None
-    for peer in _same(cluster, cluster_id, peers):
-        if _age(peer.cluster) > _age(cluster) and not peer.unready:
-            return Problem(
-                Reason.CONNECTING, "the younger KafkaCluster ", _name(peer.cluster), " is about to stop starting moves"
-            )
-    return None
+    same = _same(cluster, cluster_id, peers)
+    younger = next((peer for peer in same if peer.age > _age(cluster) and not peer.unready), None)
+    stops = " is about to stop starting moves"
+    return Problem(Reason.CONNECTING, "the younger KafkaCluster ", younger.names, stops) if younger else None
 
 
 def _serves(peer: Peer, now: float) -> bool:
     """Whether a KafkaCluster starts moves, or was about to until just now."""
-    return not peer.unready or (peer.unready not in STARTS_NOTHING and now - peer.since < HANDOVER_SECONDS)
+    stopped = peer.unready in STARTS_NOTHING or peer.unready == Reason.CLUSTER_NOT_FOUND
+    return not peer.unready or (not stopped and now - peer.since < HANDOVER_SECONDS)
 
 
 STARTS_NOTHING = frozenset(
@@ -88,43 +89,46 @@ def standing(unready: str) -> tuple[bool, bool]:
     return not unready, unready in STARTS_NOTHING
 
 
-def abandoned(
-    cluster: DeclaredCluster, snapshot: Snapshot, peers: Collection[Peer], throttles: Throttles, now: float
-) -> list[DeclaredCluster]:
+def abandoned(cluster: DeclaredCluster, snapshot: Snapshot, peers: Collection[Peer], now: float) -> list[Peer]:
     """Return the KafkaClusters that can restore nothing any more: what they have set on the same brokers is taken over.
 
     One that is being deleted, or is a duplicate, restores its throttles itself. Only the one that is served takes over.
     """
     if duplicate_of(cluster, snapshot.cluster_id, peers, now):
         return []
-    those = (p for p in _with_throttles(cluster, snapshot, peers, throttles) if not p.record_unread)
-    return [p.cluster for p in those if standing(p.unready) == (False, False) and now - p.since >= HANDOVER_SECONDS]
+    left = (p for p in _with_throttles(cluster, snapshot, peers) if standing(p.unready) == (False, False))
+    return [peer for peer in left if now - peer.since >= HANDOVER_SECONDS]
+
+
+def not_taken_over(peer: Peer, met: Problem) -> Problem:
+    """Return the problem of an `abandoned` KafkaCluster by what reading or writing its record, or ours, has met."""
+    why = Names((replace(peer.name, text=met.message),), "the operator's log says why")
+    what = "no throttle is set before those of the KafkaCluster ", peer.names, " are taken over, which failed: ", why
+    return Problem(Reason.THROTTLE_NOT_SET, *what)
 
 
 def peers_throttles(
-    cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer], throttles: Throttles
+    cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer]
 ) -> tuple[Problem | None, Problem | None]:
     """Return why this one sets no throttle: an older, and a younger, KafkaCluster has set some on the same brokers.
 
     If both set rates, each would restore the other's. So the younger one restores its own first.
     """
-    those = sorted((p.cluster for p in _with_throttles(cluster, snapshot, peers, throttles)), key=_age)
-    older = next((_throttled("older", other) for other in those if _age(other) < _age(cluster)), None)
-    return older, next((_throttled("younger", other) for other in those if _age(other) > _age(cluster)), None)
+    those = sorted(_with_throttles(cluster, snapshot, peers), key=lambda peer: peer.age)
+    older = next((_throttled("older", peer) for peer in those if peer.age < _age(cluster)), None)
+    return older, next((_throttled("younger", peer) for peer in those if peer.age > _age(cluster)), None)
 
 
-def _with_throttles(
-    cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer], throttles: Throttles
-) -> Iterator[Peer]:
+def _with_throttles(cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer]) -> Iterator[Peer]:
     same = _same(cluster, snapshot.cluster_id, peers)
-    return (p for p in same if p.record_unread or left_to_restore(throttles(p.cluster.metadata.uid), snapshot.brokers))
+    return (peer for peer in same if peer.record_unread or left_to_restore(peer.throttle, snapshot.brokers))
 
 
-def _throttled(which: str, other: DeclaredCluster) -> Problem:
+def _throttled(which: str, other: Peer) -> Problem:
     return Problem(
         Reason.THROTTLE_NOT_SET,
         f"the {which} KafkaCluster ",
-        _name(other),
+        other.names,
         " has throttles on the same brokers and restores them when its moves have ended: nothing throttled begins "
         "before that. When it has not been Ready for 90 seconds, this one takes them over, provided that the "
         "operator can read and write its ReassignmentRecord",
@@ -133,14 +137,7 @@ def _throttled(which: str, other: DeclaredCluster) -> Problem:
 
 def _same(cluster: DeclaredCluster, cluster_id: str, peers: Iterable[Peer]) -> Iterator[Peer]:
     """Return the other KafkaClusters that stand for the same brokers."""
-    return (p for p in peers if p.cluster.metadata.uid != cluster.metadata.uid and p.cluster_id == cluster_id)
-
-
-def _name(cluster: DeclaredCluster) -> Names:
-    """Return a KafkaCluster's name for those who may refer to it; the owner of another one is no exception."""
-    meta, allowed = cluster.metadata, (one.name for one in cluster.spec.allowed_namespaces)
-    name = Name(f"{meta.namespace}/{meta.name}", namespaces=frozenset({meta.namespace, *allowed}), elsewhere=True)
-    return Names((name,), "of another namespace")
+    return (peer for peer in peers if peer.uid != cluster.metadata.uid and peer.cluster_id == cluster_id)
 
 
 def _age(cluster: DeclaredCluster) -> tuple[datetime, str]:

@@ -41,7 +41,7 @@ from reassign.core.cluster import (
     rules_of,
     unknown_hold,
 )
-from reassign.core.duplicates import abandoned
+from reassign.core.duplicates import abandoned, not_taken_over
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.forwarding import LANDING_SECONDS
@@ -243,25 +243,27 @@ class ClusterLoop:
         await self._write(pin, prepared.unwritten)
         return self.store.cluster_id(prepared.cluster.metadata.uid) is not None
 
-    async def _take_over_throttles(self, cluster: KafkaCluster, snapshot: Snapshot) -> bool:
-        """Take over the throttles of KafkaClusters that can restore nothing; return whether that was written.
+    async def _take_over_throttles(self, cluster: KafkaCluster, snapshot: Snapshot) -> tuple[bool, Problem | None]:
+        """Take over the throttles of KafkaClusters that can restore nothing.
 
-        Otherwise nothing is set for this one.
+        Return whether any were, and why others were not: then nothing is set for this one.
         """
-        if cluster.metadata.deletion_timestamp:
-            return False
-        store = self.store
-        left = abandoned(cluster, snapshot, store.peers(), store.throttle, store.clock())
-        return any([await self._write(self.writer.records.take_over(cluster, other), []) for other in left])
+        taken, problem = False, None
+        for peer in abandoned(cluster, snapshot, self.store.peers(), self.store.clock()):
+            met: list[Problem] = []
+            taken |= await self._write(self.writer.records.take_over(cluster, peer.uid), met)
+            problem = problem or (not_taken_over(peer, met[0]) if met else None)
+        return taken, problem
 
     async def _serve(self, prepared: Prepared, observed: Observation) -> float | None:
         """Serve the resources, then the plans; return in how many seconds to tick again, None when released."""
         obj, cluster, resources, awaited, throttle, unwritten = prepared
         takes_over = self._take_over_throttles(cluster, observed.snapshot)
-        if await self._attempt(takes_over, lambda _: False):
+        taken, left = await self._attempt(takes_over, lambda problem: (False, problem))
+        if taken:
             return AT_ONCE_SECONDS
         try:
-            hold = self._hold(cluster, observed, resources, awaited)
+            hold = replace(self._hold(cluster, observed, resources, awaited), left=left)
         except Exception as error:
             hold = unknown_hold(self._failed(error))
         if self.key[0] not in self.store.unreadable_namespaces:
@@ -407,7 +409,8 @@ class ClusterLoop:
         self.memory = replace(self.memory, pacer=pacer)
         store, claim = self.store, observed.claim
         peers, unreadable = store.peers(), store.unreadable_namespaces
-        hold = hold_now(cluster, snapshot, peers, awaited, store.throttle, store.clock(), claim, unreadable)
+        throttle = self.actor.throttle_record.recorded
+        hold = hold_now(cluster, snapshot, peers, awaited, throttle, store.clock(), claim, unreadable)
         store.note_served(cluster.metadata.uid, hold.hold)  # a peer decides by that from now on
         return replace(
             hold,

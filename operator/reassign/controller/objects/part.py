@@ -29,6 +29,11 @@ class Owner(NamedTuple):
     name: str
     uid: str
 
+    @classmethod
+    def of(cls, obj: Object) -> Owner:
+        """Return an object as the owner of its record."""
+        return cls(Kind(obj["kind"]), *(obj["metadata"][name] for name in ("namespace", "name", "uid")))
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

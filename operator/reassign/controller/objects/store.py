@@ -35,7 +35,7 @@ from reassign.controller.objects.reading import (
 )
 from reassign.core.duplicates import Peer, standing
 from reassign.core.model.permission import Namespaces
-from reassign.core.model.problem import Problem
+from reassign.core.model.problem import Name, Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import PlanResource
@@ -91,7 +91,8 @@ class Store:
 
     def drop(self, uid: str) -> None:
         obj = self._forget(uid)
-        self._served.pop(uid, None)
+        if obj is not None and uid in self._served:
+            self._served[uid] = (str(Reason.CLUSTER_NOT_FOUND), self.clock())
         if obj is not None and obj["kind"] == Kind.REASSIGNMENT_RECORD:
             owner = owner_of(obj).uid
             self._joined.pop(owner, None)
@@ -99,6 +100,8 @@ class Store:
             if not self._parts.get(owner):
                 self._parts.pop(owner, None)
                 self._gone.pop(owner, None)
+        for gone in [uid for uid in self._served if uid not in self._objects and uid not in self._parts]:
+            del self._served[gone]
 
     def _forget(self, uid: str) -> Object | None:
         """Remove an object and what was read of it; return the object as it was."""
@@ -167,13 +170,28 @@ class Store:
         return parsed
 
     def peers(self) -> list[Peer]:
-        """Return the KafkaClusters that this version of the operator can read, and how each is served."""
-        clusters = [found for found in map(self._parse_cluster, self.clusters()) if isinstance(found, KafkaCluster)]
-        return [self._peer(cluster, cluster.metadata.uid) for cluster in clusters]
+        """Return the KafkaClusters, readable or not, and those that are gone and left throttles in their records."""
+        left = (obj for uid, parts in self._parts.items() if uid not in self._objects for obj in parts.values())
+        held = ((owner_of(obj), obj) for obj in left if has_finalizer(obj))
+        gone = [self._peer(owner, obj) for owner, obj in held if owner.kind is Kind.KAFKA_CLUSTER]
+        return gone + [self._peer(Owner.of(obj), obj) for obj in self.clusters()]
 
-    def _peer(self, cluster: KafkaCluster, uid: str) -> Peer:
-        unready, since = self._served.get(uid, (str(Reason.CONNECTING), self._began))
-        return Peer(cluster, self.cluster_id(uid), unready, since, self.has_record(uid) and not self.parts(uid))
+    def _peer(self, owner: Owner, obj: Object) -> Peer:
+        """Return how a KafkaCluster is served, by its own object or its record."""
+        unready, since = self._served.get(owner.uid, (str(Reason.CONNECTING), self._began))
+        cluster = self._parse_cluster(obj) if owner.uid in self._objects else None
+        allowed = cluster.spec.allowed_namespaces if isinstance(cluster, KafkaCluster) else ()
+        readers = frozenset({owner.namespace, *(namespace.name for namespace in allowed)})
+        return Peer(
+            owner.uid,
+            Name(f"{owner.namespace}/{owner.name}", namespaces=readers, elsewhere=True),
+            (datetime.fromisoformat(obj["metadata"]["creationTimestamp"]), owner.uid),
+            self.cluster_id(owner.uid),
+            unready if owner.uid in self._objects else str(Reason.CLUSTER_NOT_FOUND),
+            since,
+            self.throttle(owner.uid),
+            self.has_record(owner.uid) and not self.parts(owner.uid),
+        )
 
     def note_served(self, uid: str, problem: Problem | None) -> None:
         """Note that a KafkaCluster, by its uid, is Ready now, or why it is not."""

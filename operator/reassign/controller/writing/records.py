@@ -17,7 +17,7 @@ from reassign.api.reassignment_record import (
     RecordedClusterRef,
     RecordedThrottles,
 )
-from reassign.controller.objects.part import Owner, Part
+from reassign.controller.objects.part import Owner, Part, owner_of
 from reassign.controller.objects.store import Store, refresh
 from reassign.core.cluster import where_throttled
 from reassign.core.model.read_back import DeclaredCluster
@@ -28,6 +28,9 @@ from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
 log = structlog.get_logger()
+
+UNDO_WAITS_SECONDS = 600.0
+"""How long the record of what is gone waits for a KafkaCluster to be made again: a namespace goes no sooner."""
 
 
 class Records:
@@ -95,17 +98,31 @@ class Records:
         if throttle is None:
             await self.release(cluster.metadata.uid)
 
-    async def take_over(self, cluster: DeclaredCluster, other: DeclaredCluster) -> None:
-        """Move the throttles that are set for another KafkaCluster into the record of this one, there first."""
-        if (left := self._store.throttle(other.metadata.uid)) is not None:
-            await self.write_throttle(cluster, with_taken_over(self._store.throttle(cluster.metadata.uid), left))
-            await self.write_throttle(other, None)
+    async def take_over(self, cluster: DeclaredCluster, other: str) -> None:
+        """Move the throttles set for another KafkaCluster, by its uid, into the record of this one, there first.
+
+        Nothing else is needed of the other one: it may be gone, or unreadable.
+        """
+        part = self._readable_part(other)
+        if part and part.spec.throttle:
+            own = self._store.throttle(cluster.metadata.uid)
+            await self.write_throttle(cluster, with_taken_over(own, part.spec.throttle))
+            await self._write(owner_of(part.obj), part, part.spec.model_copy(update={"throttle": None}), False)
+            await self.release(other)
+
+    def _readable_part(self, cluster: str) -> Part | None:
+        """Return the record of a KafkaCluster, by its uid; None where there is none.
+
+        Raises ReassignError (CannotBeRead) where this version cannot read it.
+        """
+        part = next(iter(self._store.parts(cluster)), None)
+        if part is None and self._store.has_record(cluster):
+            raise ReassignError(Reason.CANNOT_BE_READ, "its record cannot be read: run the version that wrote it")
+        return part
 
     async def _write_cluster(self, cluster: DeclaredCluster, **changes: object) -> None:
         meta = cluster.metadata
-        part = next(iter(self._store.parts(meta.uid)), None)
-        if part is None and self._store.has_record(meta.uid):
-            raise ReassignError(Reason.CANNOT_BE_READ, "its record cannot be read: run the version that wrote it")
+        part = self._readable_part(meta.uid)
         ref = RecordedClusterRef(namespace=meta.namespace, name=meta.name)
         owner = Owner(Kind.KAFKA_CLUSTER, meta.namespace, meta.name, meta.uid)
         before = part.spec if part else ReassignmentRecordSpec(cluster_ref=ref, part=0)
@@ -116,7 +133,7 @@ class Records:
     async def look_for_owners(self, key: ClusterKey, now: datetime) -> None:
         """Ask the API server for the owners that are not known, and have a record that may need undoing.
 
-        The throttles of a KafkaCluster that is gone stay as they are: nothing says any more how to reach its brokers.
+        What a KafkaCluster that is gone has recorded of throttles waits for another one for the same brokers.
         """
         for owner in self._store.unowned(key):
             if owner.namespace in self._store.unreadable_namespaces:
@@ -131,12 +148,18 @@ class Records:
                 continue
             if found:
                 continue
-            log.warning("gone without its finalizer", **named)
-            if owner.kind is Kind.KAFKA_CLUSTER:
+            if owner.kind is not Kind.KAFKA_CLUSTER:
+                log.warning("gone without its finalizer", **named)
+                self._store.is_gone(owner, now)
+            elif self._is_forsaken(owner.uid):
                 log.warning("throttles left", **named, where=where_throttled(self._store.throttle(owner.uid)))
                 await self.release(owner.uid)
-            else:
-                self._store.is_gone(owner, now)
+
+    def _is_forsaken(self, cluster: str) -> bool:
+        """Whether nothing restores what a KafkaCluster that is gone has set: no other one is there for its brokers."""
+        peers, cluster_id, now = self._store.peers(), self._store.cluster_id(cluster), self._store.clock()
+        others = any(p.cluster_id == cluster_id and p.unready != Reason.CLUSTER_NOT_FOUND for p in peers)
+        return not (others or any(p.uid == cluster and now - p.since < UNDO_WAITS_SECONDS for p in peers))
 
     async def release(self, uid: str) -> None:
         """Remove our finalizer from the parts of an owner: nothing in them has to be undone."""
