@@ -25,7 +25,7 @@ from reassign.controller.writing.records import Records
 from reassign.controller.writing.write_budget import WriteBudget
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
-from reassign.core.model.read_back import StatusReadBack
+from reassign.core.model.read_back import PlanStatusReadBack, StatusReadBack
 from reassign.core.model.record import Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
@@ -230,7 +230,9 @@ class Writer:
         if obj := self._store.cluster(key):
             await self.record_event(obj, event)
 
-    async def _write_status(self, obj: Object, before: Status | StatusReadBack, after: Status) -> bool:
+    async def _write_status(
+        self, obj: Object, before: Status | StatusReadBack | PlanStatusReadBack, after: Status
+    ) -> bool:
         """Write a status and the events about it; return whether the object was still there."""
         written = await self._kube.write_status(obj, after.wire())
         self.metrics.status_patch()

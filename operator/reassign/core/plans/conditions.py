@@ -8,6 +8,7 @@ from reassign.api.common import Condition
 from reassign.api.goal import GoalPart
 from reassign.api.reassignment_plan import PLAN_LABEL, ReassignmentPlanStatus, Unmet, Wave, WaveState
 from reassign.core.model.problem import Problem
+from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.waits import PASSES
@@ -36,7 +37,7 @@ def states_of(
         return unsettled(spoilt.reason, f"{spoilt.message}{goes_on}")
     if plan.spec.suspend:
         message = "spec.suspend is true: no wave begins, and the one that has begun starts no new moves"
-        message = f"{message}; {plan.status.summary}"
+        message = f"{message}; {summary_of(plan.status.waves)}"
         states = unsettled(Reason.SUSPENDED, message)
         return [*states, ConditionState("Reconciling", True, Reason.SUSPENDED, message)] if moving else states
     if differs or plan.status.stale_digest:
@@ -47,7 +48,7 @@ def states_of(
     if current and not current.spec.suspend and (held := held_of(current)):
         return _as_its_wave(current, held)
     turn = f"{current.name} is {'next' if current.spec.suspend else 'under way'}" if current else ""
-    return unsettled("WaveInFlight", f"{plan.status.summary}; {turn}{_goes_on(ahead)}")
+    return unsettled("WaveInFlight", f"{summary_of(plan.status.waves)}; {turn}{_goes_on(ahead)}")
 
 
 def _goes_on(waves: Sequence[Resource]) -> str:
@@ -103,7 +104,7 @@ def _unapproved(plan: PlanResource, goes_on: str) -> list[ConditionState]:
     return unsettled(Reason.AWAITING_APPROVAL, message)
 
 
-def _said(status: ReassignmentPlanStatus) -> str:
+def _said(status: PlanStatusReadBack) -> str:
     moves = status.moves
     waves = counted(len(status.waves), "wave")
     partitions = sum(wave.partitions for wave in status.waves)  # some only lose replicas, or change leaders

@@ -86,10 +86,10 @@ def _take_down(
     left = unended(waves)
     waited: list[Resource | Unread] = [*left, *(wave for wave in unread if not (wave.ended or wave.deleted))]
     if not waited:
-        return PlanDecision([RemoveFinalizer()], plan.status)
+        return PlanDecision([RemoveFinalizer()], plan.status.model_copy())
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
     states = unsettled("Deleting", f"{message}: {names(waited)}{stalls(left)}")
-    return PlanDecision(_deletes(waited), _status(plan, plan.status, states, now))
+    return PlanDecision(_deletes(waited), _status(plan, plan.status.model_copy(), states, now))
 
 
 def _deletes(waves: Sequence[Resource | Unread]) -> list[DeleteWave]:
@@ -265,7 +265,7 @@ def _carried_out(
     true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
     was_done = any(condition.type == "Succeeded" for condition in true)
     steps: list[PlanStep] = [RemoveFinalizer()] if was_done and plan.has_finalizer else []
-    status = _as_seen(status, goal, now) if goal else status
+    status = _as_seen(plan, status, goal, now) if goal else status
     if was_done and status.goal_observed_time is None and isinstance(seen, Snapshot):
         steps.append(ObserveGoal())
     as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
@@ -273,19 +273,21 @@ def _carried_out(
     return PlanDecision(steps, _status(plan, status, states, now))
 
 
-def _as_seen(status: ReassignmentPlanStatus, goal: GoalSeen, now: datetime) -> ReassignmentPlanStatus:
+def _as_seen(
+    plan: PlanResource, status: ReassignmentPlanStatus, goal: GoalSeen, now: datetime
+) -> ReassignmentPlanStatus:
     """Return the status with what was observed; its time is that of the first observation which was the same."""
-    unmet, balance = goal.unmet, status.balance
+    before, unmet, balance = plan.status, goal.unmet, plan.status.balance
     if goal.after is not None:
         balance = BalanceStatus(before=balance.before if balance else (), after=goal.after)
-    elif status.goal_observed_time is None:
+    elif before.goal_observed_time is None:
         return status
     else:
-        unmet = (*unmet, *(part for part in status.unmet if part.part in OBSERVED_ONCE))
+        unmet = (*unmet, *(part for part in before.unmet if part.part in OBSERVED_ONCE))
     found = status.model_copy(
         update={"unmet": unmet[:MAX_UNMET], "balance": balance, "unregistered_brokers": goal.unregistered}
     )
-    if found == status and status.goal_observed_time is not None:
+    if found == status and before.goal_observed_time is not None:
         return status
     return found.model_copy(update={"goal_observed_time": now})
 

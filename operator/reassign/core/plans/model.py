@@ -29,6 +29,7 @@ from reassign.api.reassignment_plan import (
     WaveState,
 )
 from reassign.core.model.problem import Problem
+from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
@@ -49,7 +50,7 @@ class PlanResource:
     name: str
     generation: int
     spec: ReassignmentPlanSpec
-    status: ReassignmentPlanStatus
+    status: PlanStatusReadBack
     has_finalizer: bool
     deleted: bool = False
 
