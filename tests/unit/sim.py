@@ -97,16 +97,17 @@ class SimKafka:
             for tp, replicas in self.replicas.items()
         }
 
-    def snapshot(self, metadata: Metadata | None = None) -> Snapshot:
-        """What observing shows; `metadata` is what it was earlier, where a broker lags."""
+    def snapshot(self, metadata: Metadata | None = None, topic_ids: dict[str, str] | None = None) -> Snapshot:
+        """What observing shows; metadata and ids of topics are what they were earlier, where a broker lags."""
         topics: dict[str, dict[int, Partition]] = {}
+        ids = topic_ids or self.topic_ids
         for tp, partition in (metadata or self.metadata()).items():
             topics.setdefault(tp.topic, {})[tp.partition] = partition
         return Snapshot(
             cluster_id="sim",
             guard=self.guard,
             brokers=dict(self.brokers),
-            topics={t: Topic(self.topic_ids[t], self.min_insync, p) for t, p in topics.items()},
+            topics={t: Topic(ids[t], self.min_insync, p) for t, p in topics.items()},
             reassignments=dict(self.reassignments),
             sizes=self.sizes,
             log_dirs={b: self._directories(b) for b in self.brokers if b not in self.silent and not self._is_down(b)},
@@ -300,14 +301,18 @@ class Driver:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     lag: int = 0
-    """By how many ticks metadata is older than the list of what is in flight."""
+    """By how many ticks metadata is older than what its broker has fetched."""
+    standing: dict[int, int] = field(default_factory=dict)
+    """Brokers that fetch no metadata, and how much of its log they have: one more with each tick."""
+    tells_offsets: bool = True
+    """Whether brokers answer DescribeQuorum."""
     limbo: list[tuple[float, int, Step]] = field(default_factory=list)
     """Requests that a broker holds, and when they land. It lists nothing before that."""
     silent: set[int] = field(default_factory=set)
     """Brokers that answer nothing."""
     ahead: float = 0.0
     """By how many seconds the API server's clock has been set."""
-    _shown: list[Metadata] = field(default_factory=list)
+    _shown: list[tuple[Metadata, dict[str, str]]] = field(default_factory=list)
     _log_dirs: LogDirs = field(default_factory=dict)
 
     @property
@@ -317,6 +322,10 @@ class Driver:
     @property
     def rules(self) -> ClusterRules:
         return ClusterRules(self.limits, self.hold, self.execution, self.permission, self.throttle)
+
+    def stand_still(self, *brokers: int) -> None:
+        """These fetch no metadata any more."""
+        self.standing |= {broker: len(self._shown) for broker in brokers if broker not in self.standing}
 
     def restart(self) -> None:
         """The process is new: what it knew of its last seconds is lost."""
@@ -337,13 +346,13 @@ class Driver:
         uids `changed`: nothing of theirs begins.
         """
         self.now += 1
-        forwarded = self._forwarded()
         for _, _, step in [late for late in self.limbo if late[0] <= self.now]:
             self.kafka.land(step)
         self.limbo = [late for late in self.limbo if late[0] > self.now]
-        self._shown.append(self.kafka.metadata())
-        snapshot = self.kafka.snapshot(self._shown[-1 - min(self.lag, len(self._shown) - 1)])
-        snapshot = replace(snapshot, forwarded=forwarded)
+        self._shown.append((self.kafka.metadata(), dict(self.kafka.topic_ids)))
+        forwarded = self._forwarded()
+        applied = self._fetched(forwarded.via) - self.lag
+        snapshot = replace(self.kafka.snapshot(*self._shown[max(applied - 1, 0)]), forwarded=forwarded)
         self.observe(snapshot.reassignments.keys(), snapshot.log_dirs.keys(), forwarded)
         self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
         snapshot = replace(snapshot, log_dirs=self._log_dirs)
@@ -430,9 +439,16 @@ class Driver:
         held = {via for lands, via, _ in self.limbo if lands - self.now > 5}
         up = sorted(b.id for b in self.kafka.brokers.values() if not b.fenced and b.id not in held | self.silent)
         heard = [broker for broker in up if broker in asked.brokers]
-        via = (heard or up or [None])[0]
+        via = next(iter([*heard, *up]), None)
         brokers = frozenset([*heard, *([] if via is None else [via])])
-        return Forwarded(via, brokers, MetadataOffsets(0, dict.fromkeys(up, 0)) if asked.offsets else None)
+        ended = any(tp not in self.kafka.reassignments for tp in asked.lately)
+        needed = asked.offsets or ended or asked.reader not in (None, via)
+        offsets = MetadataOffsets(len(self._shown), {broker: self._fetched(broker) for broker in up})
+        return Forwarded(via, brokers, offsets if needed and self.tells_offsets else None, via)
+
+    def _fetched(self, broker: int | None) -> int:
+        """How much of the metadata log a broker has."""
+        return len(self._shown) if broker is None else self.standing.get(broker, len(self._shown))
 
     @property
     def recent(self) -> Recent:

@@ -149,9 +149,9 @@ class Wire:
 
     def _offsets(self) -> Any:
         odd = self._odd("offsets")
-        end, fetched = odd.content if odd and odd.content else (0, [])
+        end, fetched = odd.content if odd and odd.content else (1, [(broker, 1) for broker in self.world.kafka.brokers])
         observers = [SimpleNamespace(replica_id=id, log_end_offset=offset) for id, offset in fetched]
-        described = SimpleNamespace(error_code=0, high_watermark=end, observers=observers)
+        described = SimpleNamespace(error_code=0, high_watermark=end, current_voters=[], observers=observers)
         topics = [] if odd and not odd.content else [SimpleNamespace(partitions=[described])]
         return SimpleNamespace(error_code=odd.code if odd else 0, topics=topics)
 

@@ -20,6 +20,7 @@ from reassign.core.checks.input import Input
 from reassign.core.checks.log_dirs import log_directory
 from reassign.core.checks.permission import permission
 from reassign.core.checks.replicas import expected_replicas, replication_factor
+from reassign.core.model.awaited import Awaited
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Name, Problem
 from reassign.core.model.snapshot import LogDir, TopicPartition
@@ -37,6 +38,7 @@ COPIED = kafka(log_dirs=with_dirs(b1_a=HELD, b1_b=LogDir(futures={TP: 0})))
 """Another client is copying the replica on broker 1 from /a to /b."""
 TO_FOUR = {"cluster": kafka(moving_to=(4, 1, 2))}
 OUT_OF_SYNC = {"cluster": kafka(moving_to=(4, 1, 2), isr={4, 1}, min_insync=2)}
+STALE = Recent(now=NOW, busy={TP: Awaited(NOW - 2.9)})
 SUPERSEDE, FAIL = {"whenInFlight": "Supersede"}, {"whenInFlight": "Fail"}
 
 
@@ -193,6 +195,7 @@ TABLES: dict[Check, list[Case]] = {
     expected_replicas: [
         case("none are expected"),
         case("they are a set, in any order", expected=(2, 0, 1)),
+        case("it may have had others a moment ago", expected=(0, 1, 4), recent=STALE),
         case("those being added are not counted", **TO_FOUR, expected=(0, 1, 2)),
         case(
             "it has others",
@@ -212,6 +215,7 @@ TABLES: dict[Check, list[Case]] = {
     replication_factor: [
         case("it stays"),
         case("it may change", target=(3, 1), replicationFactorChange="Allow"),
+        case("it may have had another a moment ago", target=(3, 1), recent=STALE),
         case("another client's move has changed it to the same", target=(3, 1), cluster=kafka(moving_to=(4, 1))),
         case("it would fall", Reason.REPLICATION_FACTOR_CHANGE, "from 3 to 2; set replication", target=(3, 1)),
         case("it would rise", Reason.REPLICATION_FACTOR_CHANGE, "from 3 to 4", target=(3, 1, 2, 0)),
@@ -233,6 +237,7 @@ TABLES: dict[Check, list[Case]] = {
     min_in_sync_replicas: [
         case("the target has as many replicas as are required", target=(3, 1), cluster=kafka(min_insync=2)),
         case("the target has fewer, and not fewer than now", cluster=kafka(min_insync=4)),
+        case("it may have had fewer a moment ago", target=(3,), recent=STALE, cluster=kafka(min_insync=2)),
         case("the target has fewer, and more than now", target=(3, 1), cluster=kafka((0,), min_insync=3)),
         case(
             "the target has fewer, and fewer than now",
@@ -381,7 +386,7 @@ TABLES: dict[Check, list[Case]] = {
         case("nothing was in flight for long enough", recent=Recent(now=3.0)),
         case("what is in flight is never stale", recent=Recent(now=0.0), **TO_FOUR),
         case("the process is new", Reason.CONNECTING, "metadata may still show", recent=Recent(now=2.9)),
-        case("it was in flight a moment ago", Reason.CONNECTING, recent=Recent(now=NOW, busy={TP: NOW - 2.9})),
+        case("it was in flight a moment ago", Reason.CONNECTING, recent=STALE),
         case("our finalizer is not there yet", Reason.CONNECTING, resource_is={"has_finalizer": False}),
         case(
             "the resource has lost its record",

@@ -15,7 +15,6 @@ from reassign.core.model.forwarding import (
     OVERTAKEN_SECONDS,
     SETTLE_SECONDS,
     Clock,
-    Doubts,
     Forwarded,
     Forwarding,
     MetadataOffsets,
@@ -283,7 +282,7 @@ def test_a_new_process_asks_the_broker_that_a_record_leaves_open() -> None:
     driver = moving()
     driver.tick(lands_after=12)
     driver.restart()
-    assert doubts(list(driver.resources.values()), None, driver.memory) == Doubts((0,))
+    assert doubts(list(driver.resources.values()), None, driver.memory).brokers == (0,)
 
 
 def test_a_request_that_was_not_sent_leaves_no_doubt() -> None:

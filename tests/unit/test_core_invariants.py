@@ -9,6 +9,7 @@ from reassign.api.kafka_cluster import Limits
 from reassign.core.model.forwarding import LANDING_SECONDS, SETTLE_SECONDS
 from reassign.core.model.record import Record
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.steps import Alter
 from tests.unit.examples import examples
 from tests.unit.moves import ORIGINAL, TARGETS
@@ -24,7 +25,7 @@ class Moves(RuleBasedStateMachine):
     def begin(self, wanted: dict, cap: int) -> None:  # type: ignore[type-arg]
         limits = Limits(partitions_in_flight=3, moves_per_broker=cap)
         self.driver = drive(SimKafka(dict(ORIGINAL), min_insync=2), resource(wanted), limits=limits)
-        self.cap, self.held = cap, False
+        self.cap, self.held, self.cancelled = cap, False, set[TopicPartition]()
 
     @rule(dies=st.integers(0, 3))
     def is_killed(self, dies: int) -> None:
@@ -58,6 +59,15 @@ class Moves(RuleBasedStateMachine):
     def metadata_lags(self, ticks: int) -> None:
         self.driver.lag = ticks
 
+    @rule(brokers=st.sampled_from(((0,), (0, 1))), seconds=st.integers(0, 12))
+    def metadata_of_brokers_stands_still(self, brokers: tuple[int, ...], seconds: int) -> None:
+        self.driver.stand_still(*brokers)
+        self.driver.ticks(seconds)
+
+    @rule()
+    def metadata_of_all_brokers_goes_on(self) -> None:
+        self.driver.standing.clear()
+
     @rule(choice=st.integers(0, 3))
     def copies(self, choice: int) -> None:
         moving = sorted(self.driver.kafka.reassignments)
@@ -68,7 +78,8 @@ class Moves(RuleBasedStateMachine):
     def is_cancelled_by_another_client(self, choice: int) -> None:
         moving = sorted(self.driver.kafka.reassignments)
         if moving:
-            self.driver.kafka.perform_as_another(moving[choice % len(moving)])
+            self.driver.kafka.perform_as_another(tp := moving[choice % len(moving)])
+            self.cancelled.add(tp)
 
     @rule(wanted=st.dictionaries(st.sampled_from(list(ORIGINAL)), TARGETS, min_size=1))
     def is_edited(self, wanted: dict) -> None:  # type: ignore[type-arg]
@@ -91,6 +102,14 @@ class Moves(RuleBasedStateMachine):
         assert self.driver.kafka.reassignments.keys() <= record.keys()
 
     @invariant()
+    def no_move_counts_as_cancelled_that_no_client_has_cancelled(self) -> None:
+        if not hasattr(self, "driver"):
+            return
+        for ours in self.driver.resources.values():
+            for tp, entry in ours.record.items():
+                assert entry.state is not State.CANCELLED or ours.deleted or tp in self.cancelled
+
+    @invariant()
     def every_partition_keeps_its_replication_factor(self) -> None:
         if hasattr(self, "driver"):
             for tp, replicas in self.driver.kafka.replicas.items():
@@ -101,6 +120,7 @@ class Moves(RuleBasedStateMachine):
         if not hasattr(self, "driver"):
             return
         driver, kafka = self.driver, self.driver.kafka
+        driver.standing.clear()
         lag, driver.lag = driver.lag, 0
         while driver.limbo:
             driver.tick()

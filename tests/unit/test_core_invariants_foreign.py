@@ -163,6 +163,15 @@ class Shared(RuleBasedStateMachine):
             kafka.replicas[tp], kafka.isr[tp], kafka.leader[tp] = replicas, frozenset(replicas), replicas[0]
         self.driver.tick()
 
+    @rule(brokers=st.sampled_from(((0,), (0, 1))), seconds=st.integers(0, 12))
+    def metadata_of_brokers_stands_still(self, brokers: tuple[int, ...], seconds: int) -> None:
+        self.driver.stand_still(*brokers)
+        self.driver.ticks(seconds)
+
+    @rule()
+    def metadata_of_all_brokers_goes_on(self) -> None:
+        self.driver.standing.clear()
+
     @rule(seconds=st.integers(1, 6))
     def goes_on(self, seconds: int) -> None:
         self.driver.ticks(seconds)
@@ -180,6 +189,7 @@ class Shared(RuleBasedStateMachine):
         self, move: tuple[TopicPartition, tuple[int, ...], int], seconds: int
     ) -> None:
         tp, order, broker = move
+        self.driver.standing.clear()  # of what no list has shown, old metadata says nothing
         if tp not in self.kafka.reassignments and broker not in self.kafka.replicas[tp]:
             self.kafka.move_as_another(tp, (broker, *order[:2]))
             self.kafka.copy(tp)
@@ -236,6 +246,7 @@ class Shared(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "driver"):
             return
+        self.driver.standing.clear()
         while self.driver.limbo:
             self.driver.tick()
         self.driver.ticks(int(SETTLE_SECONDS) + 1)

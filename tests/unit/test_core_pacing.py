@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from reassign.api.kafka_cluster import KafkaClusterStatus, Limits, Pacing, PacingStatus
 from reassign.core.admission.pacing import COMPARABLE_SECONDS, COOLDOWN, Pacer, Sample, places_taken, take_sample
+from reassign.core.model.awaited import Awaited
 from reassign.core.model.memory import Recent
 from reassign.core.model.record import Entry
 from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
@@ -253,7 +254,7 @@ def test_missing_replicas_exclude_those_being_added() -> None:
     kafka = SimKafka({})
     p0, p1, p2, p3 = partitions(4)
     kafka.reassignments[p1] = Reassignment((4, 1, 2, 3), (4,), (1,))
-    found = take_sample(topics, kafka.snapshot(), [], Recent(now=7.0, busy={p3: 6.0}))
+    found = take_sample(topics, kafka.snapshot(), [], Recent(now=7.0, busy={p3: Awaited(6.0)}))
     assert found == Sample({p0: 1, p2: 3}, {p1, p3}, 7.0)
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from kafka.errors import KafkaTimeoutError
-from kafka.protocol.admin import ListPartitionReassignmentsRequest
+from kafka.protocol.admin import DescribeQuorumRequest, ListPartitionReassignmentsRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from reassign.controller.plans.planner import SECONDS
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
-from reassign.core.model.forwarding import NO_DOUBTS, Doubts
+from reassign.core.model.forwarding import NO_DOUBTS, Doubts, MetadataOffsets
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs, Result
 from reassign.kafka.client import SIZES_SECONDS, TOGETHER_SECONDS, KafkaClient
@@ -194,6 +195,95 @@ def test_writes_go_to_the_broker_that_listed_whatever_the_claim_asks() -> None:
     wire.close()
     assert forwarded.via == client._via == 2
     assert forwarded.brokers == {2}
+
+
+class Offsets(Silent):
+    """Broker 1 lists orders-0 as in flight. Metadata is answered by the broker that is asked first, or 2 for it."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+        self.requests: list[tuple[type, int | None]] = []
+        self.down: set[int] = set()
+        self.denied = False
+
+    def read(self, make: Any) -> Any:
+        return self.read_by(make, None)[0]
+
+    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
+        request = make()
+        self.requests.append((type(request), first))
+        if isinstance(request, ListPartitionReassignmentsRequest):
+            moves = [SimpleNamespace(name="orders", partitions=[SimpleNamespace(partition_index=0, **MOVE)])]
+            return SimpleNamespace(error_code=0, error_message=None, topics=moves), 1
+        if isinstance(request, DescribeQuorumRequest):
+            return SimpleNamespace(error_code=31 if self.denied else 0, topics=[self._quorum()]), 1
+        return super().read(make), 2 if first in self.down else first
+
+    @staticmethod
+    def _quorum() -> SimpleNamespace:
+        voters, observers = ([SimpleNamespace(replica_id=id, log_end_offset=end) for id, end in ids] for ids in QUORUM)
+        partition = SimpleNamespace(error_code=0, high_watermark=90, current_voters=voters, observers=observers)
+        return SimpleNamespace(partitions=[partition])
+
+    def observe(self, doubts: Doubts) -> Any:
+        wire: Any = self
+        with ThreadPoolExecutor(1) as executor:
+            client = KafkaClient(Connection("b:9092"), wire, executor, lambda: None)
+            return asyncio.run(client.observe(("orders",), doubts=doubts)).forwarded
+
+    @property
+    def asked_for_offsets(self) -> int:
+        return sum(request is DescribeQuorumRequest for request, _ in self.requests)
+
+
+QUORUM = [(0, 95), (100, 95)], [(1, 90), (2, 40)]
+"""Voters, of which one is a broker too, and observers, with the end of each one's log."""
+LISTED, ENDED = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+@pytest.mark.parametrize(
+    ("doubts", "needed"),
+    [
+        (NO_DOUBTS, 0),
+        (Doubts(reader=1), 0),
+        (Doubts(reader=1, lately={LISTED}), 0),
+        (Doubts(reader=1, lately={LISTED, ENDED}), 1),
+        (Doubts(reader=2), 1),
+        (Doubts(reader=2, lately={ENDED}), 1),
+        (Doubts(offsets=True), 1),
+    ],
+    ids=["none", "same broker", "in flight", "ended", "another broker", "both", "asked"],
+)
+def test_offsets_are_one_request_where_metadata_may_be_stale(doubts: Doubts, needed: int) -> None:
+    wire = Offsets()
+    forwarded = wire.observe(doubts)
+    assert wire.asked_for_offsets == needed
+    assert forwarded.fetched == (90 if needed else None)
+
+
+def test_metadata_is_read_from_the_broker_that_listed_behind_the_offsets() -> None:
+    wire = Offsets()
+    forwarded = wire.observe(Doubts(offsets=True))
+    read = [request for request, _ in wire.requests]
+    assert read.index(ListPartitionReassignmentsRequest) < read.index(DescribeQuorumRequest)
+    assert read.index(DescribeQuorumRequest) < read.index(MetadataRequest)
+    assert (MetadataRequest, 1) in wire.requests
+    assert (forwarded.via, forwarded.reader) == (1, 1)
+    assert forwarded.offsets == MetadataOffsets(90, {0: 95, 100: 95, 1: 90, 2: 40})
+
+
+def test_the_offset_that_counts_is_that_of_the_broker_which_answered_for_metadata() -> None:
+    wire = Offsets()
+    wire.down = {1}
+    forwarded = wire.observe(Doubts(offsets=True))
+    assert (forwarded.via, forwarded.reader, forwarded.fetched) == (1, 2, 40)
+
+
+def test_offsets_that_may_not_be_read_are_not_known() -> None:
+    wire = Offsets()
+    wire.denied = True
+    forwarded = wire.observe(Doubts(offsets=True))
+    assert (wire.asked_for_offsets, forwarded.offsets, forwarded.fetched) == (1, None, None)
 
 
 class OneHangs(Silent):

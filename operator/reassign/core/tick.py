@@ -102,11 +102,11 @@ class Decision:
 
 
 def doubts(resources: Sequence[Resource], throttle: RecordedThrottles | None, memory: Memory) -> Doubts:
-    """Return what the next observation is to ask of the brokers that writes without an answer went to."""
+    """Return what the next observation is to settle: writes without an answer, and metadata that may be stale."""
     recent, changes = memory.recent, memory.throttle.recent
     entries = (recent.open_write(tp, entry) for resource in resources for tp, entry in resource.record.items())
     moves = [*recent.unanswered.values(), *(write for write in entries if write)]
-    return recent.forwarding.doubts(recent.now, moves, changes.in_doubt(throttle))
+    return recent.doubts_about(moves, changes.in_doubt(throttle), (resource.named for resource in resources))
 
 
 def decide(

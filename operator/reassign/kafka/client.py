@@ -123,7 +123,8 @@ class KafkaClient:
         """Read all reassignments in flight, all brokers, these topics, and the sizes of these partitions.
 
         Each broker in doubt is asked for a list as well, which shows that it forwards to the controller again
-        (`Forwarding`). The list that counts is asked of one of them, where one answers.
+        (`Forwarding`). The list that counts is asked of one of them, where one answers. Metadata is read from the
+        broker of that list, if it answers, and behind the list the offsets of the metadata log, if they are needed.
 
         Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`). Unless
         `sizes_of` is None, the snapshot has the sizes of all partitions in flight too. It then has the log directories
@@ -163,8 +164,8 @@ class KafkaClient:
     ) -> Snapshot:
         # The list first: it is the truth, and what is read after it can only be newer.
         reassignments, forwarded = await self._list(doubts)
-        (cluster_id, brokers), (described, unread) = await asyncio.gather(
-            self._call(requests.cluster, self._wire), self._call(self._topics, topics)
+        (cluster_id, brokers), (described, unread, reader) = await asyncio.gather(
+            self._call(requests.cluster, self._wire), self._call(self._topics, topics, forwarded.via)
         )
         alive = {id for id, broker in brokers.items() if not broker.fenced}
         log_dirs: LogDirs = {}
@@ -186,7 +187,7 @@ class KafkaClient:
             sizes=None if topics is not None and sizes_of is None else sizes(log_dirs),
             log_dirs=log_dirs,
             unread_log_dirs=silent,
-            forwarded=forwarded,
+            forwarded=forwarded._replace(reader=reader),
         )
 
     async def _list(self, doubts: Doubts) -> tuple[dict[TopicPartition, Reassignment], Forwarded]:
@@ -198,9 +199,11 @@ class KafkaClient:
         first = heard[0] if heard else self._via
         reassignments, self._via = await self._call(requests.all_reassignments, self._wire, first)
         brokers = {*heard, *([] if self._via is None else [self._via])}
-        offsets = await _heard(self._call(requests.metadata_offsets, self._wire)) if doubts.offsets else None
+        ended = any(tp not in reassignments for tp in doubts.lately)
+        needed = doubts.offsets or ended or doubts.reader not in (None, self._via)
+        offsets = await _heard(self._call(requests.metadata_offsets, self._wire)) if needed else None
         if isinstance(offsets, Problem):
-            offsets = None  # the doubt ends later
+            offsets = None  # only time ends the doubt
         return reassignments, Forwarded(self._via, frozenset(brokers), offsets)
 
     async def has_ended(self, moves: Set[TopicPartition]) -> bool:
@@ -218,15 +221,17 @@ class KafkaClient:
         All metadata is one request. Topics that we may not describe are left out; the brokers' logs show them. A broker
         that does not answer in time has no log directories. Raises ClusterError when the cluster does not answer.
         """
-        reassignments, _ = await self._call(requests.all_reassignments, self._wire, self._via)
+        reassignments, via = await self._call(requests.all_reassignments, self._wire, self._via)
         brokers = (await self._call(requests.cluster, self._wire))[1]
-        found = await self._call(self._layout, brokers, reassignments)
+        found = await self._call(self._layout, brokers, reassignments, via)
         alive = [broker for broker in logs_of(found) if broker in brokers and not brokers[broker].fenced]
         log_dirs, _ = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
         return replace(found, log_dirs=log_dirs, lists_fenced=requests.lists_fenced(self._wire))
 
-    def _layout(self, brokers: Mapping[int, Broker], reassignments: Mapping[TopicPartition, Reassignment]) -> Layout:
-        described, unread = requests.topics(self._wire, None)
+    def _layout(
+        self, brokers: Mapping[int, Broker], reassignments: Mapping[TopicPartition, Reassignment], via: int | None
+    ) -> Layout:
+        described, unread, _ = requests.topics(self._wire, None, via)
         partitions = (
             (TopicPartition(name, number), partition.replicas)
             for name, (_, found) in described.items()
@@ -243,7 +248,7 @@ class KafkaClient:
         return await self._call(self._shortages)
 
     def _shortages(self) -> dict[str, Topic]:
-        described, _ = requests.topics(self._wire, None)
+        described, _, _ = requests.topics(self._wire, None)
         short = {
             name: (id, {n: p for n, p in partitions.items() if p.leader is None or not p.isr >= set(p.replicas)})
             for name, (id, partitions) in described.items()
@@ -300,14 +305,16 @@ class KafkaClient:
         outcomes = {change: met for answer in await asyncio.gather(*answers) for change, met in answer.items()}
         return dict.fromkeys(changes, NOT_ANSWERED) | outcomes
 
-    def _topics(self, names: Collection[str] | None) -> tuple[dict[str, Topic], requests.Unread]:
-        """Return these topics, or all (None), as far as they exist, and why others cannot be read."""
-        described, unread = requests.topics(self._wire, names)
+    def _topics(
+        self, names: Collection[str] | None, first: int | None
+    ) -> tuple[dict[str, Topic], requests.Unread, int | None]:
+        """Return these topics, or all (None), as far as they exist, why others cannot be read, and who was read."""
+        described, unread, reader = requests.topics(self._wire, names, first)
         minima, withheld = self._min_insync_replicas.of({name: id for name, (id, _) in described.items()})
         topics = {
             name: Topic(id, minima[name], partitions) for name, (id, partitions) in described.items() if name in minima
         }
-        return topics, unread | withheld
+        return topics, unread | withheld, reader
 
     async def _log_dirs(
         self, asked: Mapping[int, Collection[TopicPartition] | None], seconds: float, together: float = inf

@@ -99,7 +99,8 @@ def metadata_offsets(wire: Wire) -> MetadataOffsets:
     _raise_for(answer.error_code, None)
     [described] = answer.topics[0].partitions
     _raise_for(described.error_code, None)
-    fetched = {replica.replica_id: replica.log_end_offset for replica in described.observers}
+    replicas = [*described.current_voters, *described.observers]  # a controller may be a broker, too
+    fetched = {replica.replica_id: replica.log_end_offset for replica in replicas}
     return MetadataOffsets(described.high_watermark, fetched)
 
 
@@ -122,16 +123,16 @@ Unread = dict[str, Problem]
 """Why topics cannot be read, by name: one of them hides no other."""
 
 
-def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, Unread]:
+def topics(wire: Wire, names: Collection[str] | None, first: int | None = None) -> tuple[Topics, Unread, int | None]:
     """Return id and partitions of the topics that exist, and why others cannot be read (Metadata).
 
-    None stands for all topics that we may see.
+    None stands for all topics that we may see. Return also the broker whose metadata this is: `first`, if it answers.
     """
     if names is not None and not names:
-        return {}, {}
+        return {}, {}, first
     named = MetadataRequest.MetadataRequestTopic
     wanted = None if names is None else [named(name=n) for n in names]
-    answer = wire.read(lambda: MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+    answer, reader = wire.read_by(lambda: MetadataRequest(topics=wanted, allow_auto_topic_creation=False), first)
     described: Topics = {}
     unread: Unread = {}
     for topic in answer.topics:
@@ -150,7 +151,7 @@ def topics(wire: Wire, names: Collection[str] | None) -> tuple[Topics, Unread]:
                 for p in topic.partitions
             }
             described[topic.name] = (_topic_id(topic.topic_id), partitions)
-    return described, unread
+    return described, unread, reader
 
 
 def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, int], Unread]:

@@ -98,7 +98,8 @@ class StepWriter:
         removing replicas of a partition in flight; so reassignments are listed after metadata was read.
         """
         try:
-            topics, unread = requests.topics(self.wire, {step.tp.topic for step in batch if isinstance(step, Alter)})
+            named = {step.tp.topic for step in batch if isinstance(step, Alter)}
+            topics, unread, _ = requests.topics(self.wire, named)
             in_flight = requests.reassignments(self.wire, [step.tp for step in batch])
         except KafkaError as error:
             return dict.fromkeys(batch, not_sent(error))

@@ -14,7 +14,7 @@ from reassign.text import counted, named_brokers
 def min_in_sync_replicas(i: Input) -> Problem | None:
     """Refuse fewer replicas than min.insync.replicas: brokers accept them, and producers with acks=all then fail."""
     required = i.topic.min_insync_replicas
-    if len(i.target) >= required or len(i.target) >= len(i.current):
+    if len(i.target) >= required or len(i.target) >= len(i.current) or i.stale:
         return None
     return Problem(
         Reason.BELOW_MIN_IN_SYNC_REPLICAS,

@@ -86,6 +86,11 @@ class Input:
         return self.in_flight.original if self.in_flight else self.partition.replicas
 
     @property
+    def stale(self) -> bool:
+        """Whether `current` may be as it was a moment ago; what is in flight never is."""
+        return self.in_flight is None and self.recent.is_stale(self.tp)
+
+    @property
     def supersedes(self) -> bool:
         """Whether another client's move has to make way."""
         return self.in_flight is not None and self.resource.spec.when_in_flight is WhenInFlight.SUPERSEDE

@@ -1,4 +1,4 @@
-"""Whether the target's replicas are the ones that the writer had in mind."""
+"""Whether the target's replicas are the ones that the writer had in mind, compared with metadata that is not stale."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reassign.errors import Reason
 
 def expected_replicas(i: Input) -> Problem | None:
     expected = i.wanted.expected_replicas
-    if expected is None or set(expected) == set(i.current):
+    if expected is None or set(expected) == set(i.current) or i.stale:
         return None
     return Problem(
         Reason.EXPECTED_REPLICAS_MISMATCH,
@@ -28,7 +28,7 @@ def replication_factor(i: Input) -> Problem | None:
     if i.supersedes:
         before.append(len(i.current))
     changed = next((size for size in before if size != len(i.target)), None)
-    if i.resource.spec.replication_factor_change is ReplicationFactorChange.ALLOW or changed is None:
+    if i.resource.spec.replication_factor_change is ReplicationFactorChange.ALLOW or changed is None or i.stale:
         return None
     return Problem(
         Reason.REPLICATION_FACTOR_CHANGE,

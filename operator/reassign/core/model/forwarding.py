@@ -37,14 +37,21 @@ class MetadataOffsets(NamedTuple):
 
 
 class Forwarded(NamedTuple):
-    """How one observation came about."""
+    """How one observation came about: first the lists, then the offsets, then metadata."""
 
     via: int | None = None
     """The broker that writes go to next."""
     brokers: Collection[int] = ()
     """Brokers that forwarded a list of the reassignments in flight."""
     offsets: MetadataOffsets | None = None
-    """Offsets of the metadata log, read after the lists."""
+    """Offsets of the metadata log, where they were needed and the brokers told them."""
+    reader: int | None = None
+    """The broker whose metadata was read."""
+
+    @property
+    def fetched(self) -> int | None:
+        """How much of the metadata log the reader had before it was read; None where that is not known."""
+        return None if self.offsets is None or self.reader is None else self.offsets.brokers.get(self.reader, -1)
 
 
 NOT_FORWARDED = Forwarded()
@@ -61,6 +68,10 @@ class Doubts(NamedTuple):
     """Brokers with writes that were not answered."""
     offsets: bool = False
     """Whether offsets of the metadata log are needed, too."""
+    reader: int | None = None
+    """The broker whose metadata was read last: they are needed if another one lists now."""
+    lately: Collection[tuple[str, int]] = ()
+    """Partitions that were busy a moment ago: they are needed if one of these is not listed now."""
 
 
 NO_DOUBTS = Doubts()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from reassign.core.model.awaited import NOTHING_AWAITED, Awaited
 from reassign.core.model.configs import Change
-from reassign.core.model.forwarding import NOT_FORWARDED, SETTLE_SECONDS, Clock, Forwarded, Forwarding, Write
+from reassign.core.model.forwarding import (
+    NOT_FORWARDED,
+    SETTLE_SECONDS,
+    Clock,
+    Doubts,
+    Forwarded,
+    Forwarding,
+    Write,
+)
 from reassign.core.model.log_dir_reports import LogDirReports
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry
@@ -111,8 +120,12 @@ class Recent:
     """Partitions held by a resource of which this process knows that no write is open: the last one was its own, and
     was answered, or was not sent."""
     clock: Clock = field(default_factory=lambda: Clock(0.0, datetime.min.replace(tzinfo=UTC)))
-    busy: Mapping[TopicPartition, float] = field(default_factory=dict)
-    """When a partition was last seen in flight, or may have been altered."""
+    busy: Mapping[TopicPartition, Awaited] = field(default_factory=dict)
+    """Partitions that were in flight, or may have been altered, since then."""
+    forwarded: Forwarded = NOT_FORWARDED
+    """How the last observation came about."""
+    reading: Awaited = NOTHING_AWAITED
+    """What the broker whose metadata is read was to show when it was first read: all partitions as they were then."""
     cancelled: frozenset[tuple[str, TopicPartition]] = frozenset()
     """Partitions, by the resource's uid, whose cancel a broker confirmed and whose order is still to be restored. Where
     metadata shows the original replicas, it need not settle first."""
@@ -144,8 +157,11 @@ class Recent:
         `answered` are the brokers that reported log directories.
         """
         forwarding = self.forwarding.observe(began, forwarded)
-        busy = {tp: at for tp, at in self.busy.items() if began - at < SETTLE_SECONDS}
-        busy |= {tp: max(self.busy.get(tp, ended), ended) for tp in in_flight}
+        known = {tp: awaited.observe(began, forwarded) for tp, awaited in self.busy.items()}
+        busy = {tp: awaited for tp, awaited in known.items() if not awaited.is_shown(began, forwarded)}
+        busy |= {tp: Awaited(max(known[tp].since, ended) if tp in known else ended) for tp in in_flight}
+        same = forwarded.reader == self.forwarded.reader
+        reading = self.reading if same else Awaited(self.reading.since)
         return replace(
             self,
             now=began,
@@ -154,6 +170,8 @@ class Recent:
                 tp: write for tp, write in self.unanswered.items() if began - forwarding.landed(write) < SETTLE_SECONDS
             },
             busy=busy,
+            forwarded=forwarded,
+            reading=reading.observe(began, forwarded),
             cancelled=frozenset(key for key in self.cancelled if key[1] not in in_flight),
             doubts={key: problem for key, problem in self.doubts.items() if key[0] not in in_flight},
             refused={k: r for k, r in self.refused.items() if began - r.until < LONGEST_RETRY_SECONDS},
@@ -174,7 +192,7 @@ class Recent:
         for fact in facts:
             match fact:
                 case Touched(tp, answered):
-                    busy[tp] = at
+                    busy[tp] = Awaited(at)
                     if answered:
                         met.add(tp)
                     else:
@@ -228,10 +246,25 @@ class Recent:
         An earlier process may have altered the partition just before it ended, so a new one waits as long first.
         `write` is the one that a record leaves open: it has to have landed, and so have all without an answer.
         """
-        since = max(self.busy.get(tp, self.started), self.started)
-        for sent in (self.unanswered.get(tp), write):
-            since = max(since, self.forwarding.landed(sent)) if sent else since
-        return self.now - since >= SETTLE_SECONDS
+        landed = [self.forwarding.landed(sent) for sent in (self.unanswered.get(tp), write) if sent]
+        return self.now - max([self.started, *landed]) >= SETTLE_SECONDS and not self.is_stale(tp)
+
+    def is_stale(self, tp: TopicPartition) -> bool:
+        """Whether metadata may be older than what this process has seen of a partition."""
+        awaited = (self.reading, self.busy.get(tp, self.reading))
+        return not all(one.is_shown(self.now, self.forwarded) for one in awaited)
+
+    def doubts_about(
+        self, moves: Iterable[Write], configs: Iterable[Write], named: Iterable[Set[TopicPartition]]
+    ) -> Doubts:
+        """Return what the next observation is to settle: about these writes, and metadata of the partitions named."""
+        doubts = self.forwarding.doubts(self.now, moves, configs)
+        reader = self.forwarded.reader
+        return doubts._replace(
+            offsets=doubts.offsets or reader is None or self.reading.is_behind(self.forwarded),
+            reader=reader,
+            lately={tp for some in named for tp in self.busy.keys() & some} if self.busy else frozenset(),
+        )
 
     def open_write(self, tp: TopicPartition, entry: Entry) -> Write | None:
         """Return the write of an earlier process that an entry leaves open; its broker may be unknown.

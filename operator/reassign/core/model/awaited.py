@@ -1,0 +1,42 @@
+"""When metadata counts: a broker fetches the metadata log behind the controller, and applies it behind that.
+
+The list of what is in flight comes from the controller. The end of the log, read behind a list, has all that this list
+shows. So metadata is as new as the list once its broker has fetched that end and has had `SETTLE_SECONDS` to apply it.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarded
+
+
+class Awaited(NamedTuple):
+    """What metadata is to show: since when, by a monotonic clock, and the end of the log that has it, if known."""
+
+    since: float
+    end: int | None = None
+
+    def observe(self, began: float, forwarded: Forwarded) -> Awaited:
+        """Return what is awaited after an observation that began then, and whose list shows that it has ended.
+
+        The end that was read just now is not late yet, if it is fetched by the next observation.
+        """
+        if forwarded.offsets is None:
+            return self
+        if self.end is None:
+            return Awaited(self.since, forwarded.offsets.end)
+        known = Awaited(self.since, min(self.end, forwarded.offsets.end))  # a log that shrinks was misread before
+        return known._replace(since=began) if known.is_behind(forwarded) else known
+
+    def is_behind(self, forwarded: Forwarded) -> bool:
+        """Whether the broker whose metadata was read is known not to have fetched the end."""
+        return self.end is not None and forwarded.fetched is not None and forwarded.fetched < self.end
+
+    def is_shown(self, now: float, forwarded: Forwarded) -> bool:
+        """Whether an observation at this moment shows it; where offsets are not known, only by the time."""
+        return now - self.since >= SETTLE_SECONDS and not self.is_behind(forwarded)
+
+
+NOTHING_AWAITED = Awaited(-inf)

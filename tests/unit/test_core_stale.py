@@ -1,0 +1,249 @@
+"""Metadata that is older than the list, by broker: what has ended is not shown as lost, nor compared with the past."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reassign.api.partition_reassignment import PartitionState
+from reassign.core.model.awaited import Awaited
+from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarded, MetadataOffsets
+from reassign.core.model.memory import Recent
+from reassign.core.model.resource import Resource
+from reassign.core.model.states import State
+from reassign.core.tick import doubts
+from reassign.errors import Reason
+from tests.unit.examples import examples
+from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource
+
+[P0, P1] = partitions(2)
+SETTLED = int(SETTLE_SECONDS) + 1
+LONG = 60
+
+
+def moving() -> Driver:
+    """P0 is in flight from 1, 2, 3 to 4, 2, 3, and everything has settled."""
+    kafka = SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)})
+    driver = drive(kafka, resource({P0: (4, 2, 3)}))
+    driver.ticks(2 * SETTLED)
+    assert P0 in kafka.reassignments
+    return driver
+
+
+def expecting(replicas: tuple[int, ...], uid: str = "b", target: tuple[int, ...] = (4, 5, 3)) -> Resource:
+    """A younger resource that moves P0 from these replicas."""
+    base = resource({P0: target}, uid)
+    entries = tuple(e.model_copy(update={"expected_replicas": replicas}) for e in base.spec.partitions)
+    return replace(base, spec=base.spec.model_copy(update={"partitions": entries}))
+
+
+def read(end: int, fetched: int | None, reader: int = 0) -> Forwarded:
+    return Forwarded(reader, {reader}, MetadataOffsets(end, {} if fetched is None else {reader: fetched}), reader)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])
+def test_a_completed_move_is_followed_while_its_brokers_metadata_lags(killed: bool) -> None:
+    driver = moving()
+    driver.stand_still(0)
+    driver.kafka.copy(P0)
+    if killed:
+        driver.restart()
+    for _ in range(LONG):
+        driver.tick()
+        assert detail(driver, P0).state is PartitionState.IN_FLIGHT
+    driver.standing.clear()
+    driver.tick()
+    assert detail(driver, P0).state is PartitionState.COMPLETED
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_a_foreign_cancel_is_told_three_seconds_after_metadata_is_fetched(lag: int) -> None:
+    driver = moving()
+    driver.stand_still(0)
+    driver.kafka.perform_as_another(P0)
+    driver.ticks(LONG)
+    assert driver.resources["a"].record[P0].state is State.IN_FLIGHT
+    driver.standing.clear()
+    driver.lag = lag
+    driver.ticks(SETTLED - 1)
+    assert detail(driver, P0).state is PartitionState.CANCELLED
+
+
+def test_metadata_settles_as_soon_as_before_where_it_does_not_lag() -> None:
+    for tells in (True, False):
+        driver = moving()
+        driver.tells_offsets = tells
+        driver.kafka.perform_as_another(P0)
+        driver.ticks(SETTLED - 2)
+        assert detail(driver, P0).state is PartitionState.IN_FLIGHT
+        driver.tick()
+        assert detail(driver, P0).state is PartitionState.CANCELLED
+
+
+def test_without_offsets_only_time_counts() -> None:
+    driver = moving()
+    driver.tells_offsets = False
+    driver.stand_still(0)
+    driver.kafka.perform_as_another(P0)
+    driver.ticks(SETTLED)
+    assert detail(driver, P0).state is PartitionState.CANCELLED
+
+
+def test_a_broker_that_is_read_anew_is_behind_for_all_partitions() -> None:
+    driver = moving()
+    driver.stand_still(1)
+    driver.kafka.copy(P0)
+    driver.ticks(2 * SETTLED)
+    driver.silent = {0}  # broker 1 lists now, and shows P0 where it was
+    driver.resources["b"] = expecting((4, 2, 3))
+    for _ in range(LONG):
+        driver.tick()
+        assert detail(driver, P0, "b").state is PartitionState.PENDING
+    assert P0 not in driver.kafka.reassignments
+    driver.standing.clear()
+    driver.ticks(SETTLED)
+    assert driver.kafka.reassignments[P0].adding == (5,)
+
+
+def test_a_broker_that_is_read_anew_and_does_not_lag_delays_nothing() -> None:
+    driver = moving()
+    driver.kafka.copy(P0)
+    driver.ticks(2 * SETTLED)
+    driver.silent = {0}
+    driver.resources["b"] = expecting((4, 2, 3))
+    driver.tick()
+    assert driver.kafka.reassignments[P0].adding == (5,)
+
+
+def test_expected_replicas_that_metadata_does_not_show_yet_are_no_mismatch() -> None:
+    driver = moving()
+    driver.stand_still(0)
+    driver.kafka.copy(P0)
+    driver.delete("a")
+    driver.resources["b"] = expecting((4, 2, 3))
+    for _ in range(LONG):
+        driver.tick()
+        assert detail(driver, P0, "b").reason != Reason.EXPECTED_REPLICAS_MISMATCH
+    driver.standing.clear()
+    driver.ticks(2 * SETTLED)
+    assert driver.kafka.reassignments[P0].adding == (5,)
+
+
+def test_expected_replicas_that_are_gone_are_a_mismatch_once_it_settles() -> None:
+    driver = moving()
+    driver.kafka.copy(P0)
+    driver.resources["b"] = expecting((1, 2, 3))
+    driver.ticks(2 * SETTLED)
+    assert detail(driver, P0, "b").reason == Reason.EXPECTED_REPLICAS_MISMATCH
+
+
+def test_a_replication_factor_is_not_compared_with_that_of_a_moment_ago() -> None:
+    driver = moving()
+    driver.kafka.copy(P0)
+    driver.stand_still(0)
+    driver.kafka.move_as_another(P0, (4, 2))
+    driver.tick()
+    driver.kafka.copy(P0)
+    driver.resources["b"] = resource({P0: (5, 2)}, "b")
+    for _ in range(LONG):
+        driver.tick()
+        assert detail(driver, P0, "b").reason != Reason.REPLICATION_FACTOR_CHANGE
+    driver.standing.clear()
+    driver.ticks(2 * SETTLED)
+    assert driver.kafka.reassignments[P0].adding == (5,)
+
+
+def test_offsets_are_needed_only_while_a_named_partition_was_busy() -> None:
+    driver = moving()
+
+    def asked() -> tuple[bool, set[object]]:
+        found = doubts(list(driver.resources.values()), None, driver.memory)
+        assert found.reader == 0
+        return found.offsets, set(found.lately)
+
+    assert asked() == (False, {P0}), "only where it is not listed any more"
+    driver.kafka.move_as_another(P1, (5, 2, 3))
+    driver.tick()
+    assert asked() == (False, {P0}), "no resource names P1"
+    driver.kafka.copy(P0)
+    driver.tick()
+    assert asked() == (False, {P0})
+    driver.ticks(SETTLED)
+    assert asked() == (False, set())
+
+
+def test_a_new_process_needs_offsets_once() -> None:
+    driver = moving()
+    driver.restart()
+    resources = list(driver.resources.values())
+    assert doubts(resources, None, driver.memory).offsets
+    driver.tick()
+    assert not doubts(resources, None, driver.memory).offsets
+
+
+def test_an_end_that_was_read_just_now_is_not_late_before_the_next_observation() -> None:
+    begun = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
+    met = begun.observe(10.0, 10.0, (), (), read(105, 104)).observe(11.0, 11.0, (), (), read(110, 108))
+    assert [met.observe(at, at, (), (), read(115, 115)).settled(P0) for at in (11.9, 12.0)] == [False, True]
+
+
+def test_a_broker_counts_from_when_it_was_last_seen_behind() -> None:
+    recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
+    for at in (10.0, 11.0, 30.0):
+        recent = recent.observe(at, at, (), (), read(105, None))
+        assert not recent.settled(P0)
+    later = [recent.observe(at, at, (), (), read(110, 105)).settled(P0) for at in (31.0, 32.9, 33.0)]
+    assert later == [False, False, True]
+    assert recent.observe(33.0, 33.0, ()).settled(P0), "without an answer"
+
+
+def test_an_end_that_was_odd_is_not_waited_for() -> None:
+    recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
+    recent = recent.observe(10.0, 10.0, (), (), read(10**18, 105)).observe(11.0, 11.0, (), (), read(110, 110))
+    assert recent.observe(12.0, 12.0, (), (), read(115, 115)).settled(P0)
+
+
+def test_a_partition_that_settled_late_is_forgotten() -> None:
+    recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
+    recent = recent.observe(20.0, 20.0, (), (), read(105, 104))
+    assert recent.observe(21.0, 21.0, (), (), read(106, 105)).busy == {}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("stand", "go on", "copy", "kill", "silence")), st.integers(1, 6)), max_size=6),
+    st.integers(0, 2),
+)
+@examples(30)
+def test_no_completed_move_is_lost_or_mistaken_by_old_metadata(happens: list[tuple[str, int]], lag: int) -> None:
+    """B waits for what a has moved: whatever broker is read, a ends as Completed, and what b expects is no mismatch."""
+    driver = moving()
+    driver.lag = lag
+    driver.resources["b"] = expecting((4, 2, 3))
+    has_ended = False
+    for what, seconds in happens:
+        match what:
+            case "stand":
+                driver.stand_still(0, 1)
+            case "go on":
+                driver.standing.clear()
+            case "copy" if not has_ended:
+                driver.kafka.copy(P0)
+                has_ended = True
+            case "kill":
+                driver.restart()
+            case "silence":
+                driver.silent = {0} - driver.silent
+        for _ in range(seconds):
+            driver.tick()
+            record = driver.resources["a"].record
+            assert record[P0].state in (State.IN_FLIGHT, State.COMPLETED)
+            if has_ended:
+                assert detail(driver, P0, "b").reason != Reason.EXPECTED_REPLICAS_MISMATCH
+    driver.standing.clear()
+    if not has_ended:
+        driver.kafka.copy(P0)
+    driver.ticks(4 * SETTLED)
+    assert driver.kafka.reassignments[P0].adding == (5,)
