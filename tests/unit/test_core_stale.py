@@ -193,11 +193,17 @@ def test_an_end_that_was_read_just_now_is_not_late_before_the_next_observation()
 def test_a_broker_counts_from_when_it_was_last_seen_behind() -> None:
     recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
     for at in (10.0, 11.0, 30.0):
-        recent = recent.observe(at, at, (), (), read(105, None))
+        recent = recent.observe(at, at, (), (), read(105, 104))
         assert not recent.settled(P0)
     later = [recent.observe(at, at, (), (), read(110, 105)).settled(P0) for at in (31.0, 32.9, 33.0)]
     assert later == [False, False, True]
     assert recent.observe(33.0, 33.0, ()).settled(P0), "without an answer"
+
+
+def test_of_a_reader_that_is_not_among_the_offsets_only_time_counts() -> None:
+    recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
+    recent = recent.observe(10.0, 10.0, (), (), read(105, None))
+    assert [recent.observe(at, at, (), (), read(110, None)).settled(P0) for at in (11.9, 12.0)] == [False, True]
 
 
 def test_an_end_that_was_odd_is_not_waited_for() -> None:

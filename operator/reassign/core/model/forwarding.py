@@ -50,8 +50,11 @@ class Forwarded(NamedTuple):
 
     @property
     def fetched(self) -> int | None:
-        """How much of the metadata log the reader had before it was read; None where that is not known."""
-        return None if self.offsets is None or self.reader is None else self.offsets.brokers.get(self.reader, -1)
+        """How much of the metadata log the reader had before it was read; None where that is not known.
+
+        DescribeQuorum leaves out a broker that has fetched nothing for five minutes, and some services tell of none.
+        """
+        return None if self.offsets is None or self.reader is None else self.offsets.brokers.get(self.reader)
 
 
 NOT_FORWARDED = Forwarded()
