@@ -425,3 +425,21 @@ def test_a_copied_finalizer_does_not_make_a_foreign_move_ours(mode: str) -> None
     driver.ticks(5)
     assert driver.gone == {"a"}
     assert driver.kafka.writes == []
+
+
+def test_a_lost_record_takes_no_move_that_another_began_on_a_topic_made_again() -> None:
+    wanted = {P0: (3, 1, 2)}
+    driver = drive(SimKafka({P0: (0, 1, 2)}), resource(wanted, "a", suspend=True), resource(wanted, "b"))
+    driver.tick()
+    driver.kafka.topic_ids["orders"] = "made again"
+    driver.kafka.reassignments.clear()
+    driver.kafka.add(P0, (0, 1, 2))
+    driver.edit("a", wanted)
+    while not driver.kafka.reassignments:
+        driver.tick()
+    driver.tick()
+    assert driver.resources["a"].record[P0].active
+    assert driver.resources["b"].record[P0].active, "of the topic before"
+    driver.resources["b"] = without_record(driver.resources["b"])
+    driver.tick()
+    assert driver.resources["b"].record == {}

@@ -15,7 +15,7 @@ from reassign.cli import output as out
 from reassign.cli import picture
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import PlanOutput, Racks, cluster_ref, template
-from reassign.cli.source import Where, observe
+from reassign.cli.source import Where, observe, print_notes
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.throttle.desired import rates_of
 from reassign.manifests import documents
@@ -23,6 +23,7 @@ from reassign.manifests.objects import Manifest
 from reassign.manifests.waves import reassignments
 from reassign.planning.plan import make
 from reassign.planning.problem.model import Cluster, PlacementGoal, Plan
+from reassign.planning.unseen import unseen_notes
 
 
 class Wanted(NamedTuple):
@@ -83,6 +84,7 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         cluster_ref(where.cluster)
     with out.progress("observing the cluster", "planning") as next_step:
         cluster, by = observe(where)
+        print_notes(unseen_notes(cluster.unseen))
         next_step()
         max_bytes = bytes_of(wanted.max_bytes) if wanted.max_bytes else None
         goal = replace(wanted.goal, min_free=_min_free(wanted, by))

@@ -60,7 +60,7 @@ async def observe_live(where: Where) -> tuple[Snapshot, KafkaCluster | None]:
     connection, by = await _connection(where)
     async with live.read_only(connection) as client:
         observed, notes = await live.observe(client, by.status.cluster_id if by else None)
-    _print_notes(notes)
+    print_notes(notes)
     return observed, by
 
 
@@ -69,11 +69,12 @@ async def take(where: Where) -> snapshot_tables.Snapshot:
     connection, by = await _connection(where)
     async with live.read_only(connection) as client:
         taken, notes = await snapshot(client, by)
-    _print_notes(notes)
+    print_notes(notes)
     return taken
 
 
-def _print_notes(notes: Iterable[str]) -> None:
+def print_notes(notes: Iterable[str]) -> None:
+    """Say what a reader should know of what was observed, a line each."""
     for note in notes:
         out.say(f"note: {note}")
 
@@ -81,12 +82,9 @@ def _print_notes(notes: Iterable[str]) -> None:
 def observe(where: Where) -> Observed:
     """Return the cluster as it is, or as it was when a snapshot was taken."""
     if where.snapshot is not None:
-        found = Observed(snapshots.read(where.snapshot).cluster)
-    else:
-        observed, by = asyncio.run(observe_live(where))
-        found = Observed(survey(observed), by)
-    _print_notes(unseen_notes(found.cluster.unseen))
-    return found
+        return Observed(snapshots.read(where.snapshot).cluster)
+    observed, by = asyncio.run(observe_live(where))
+    return Observed(survey(observed), by)
 
 
 def keep(where: Where, to: Path, name: str | None = None) -> None:
@@ -96,7 +94,7 @@ def keep(where: Where, to: Path, name: str | None = None) -> None:
     """
     with out.progress("observing the cluster", "writing") as next_step:
         taken = asyncio.run(take(where))
-        _print_notes(unseen_notes(taken.cluster.unseen))
+        print_notes(unseen_notes(taken.cluster.unseen))
         next_step()
         folder = snapshots.place(to, name, taken.taken_at) if name else to
         snapshots.write(folder, taken, replace=name is not None)

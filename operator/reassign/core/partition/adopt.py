@@ -28,7 +28,7 @@ def holders_of(verdicts: Iterable[Verdict], snapshot: Snapshot, before: Holders)
     held = {
         tp: Holder(verdict.resource.uid, verdict.resource.namespace, target)
         for verdict in verdicts
-        for tp, entry in active(verdict.record).items()
+        for tp, entry in _of_topics_now(verdict.record, snapshot).items()
         if entry.state is not State.SUPERSEDING and _moves(tp, target := frozenset(entry.target), snapshot)
     }
     return left | held
@@ -36,8 +36,16 @@ def holders_of(verdicts: Iterable[Verdict], snapshot: Snapshot, before: Holders)
 
 def held_partitions(resources: Iterable[Resource], snapshot: Snapshot) -> Set[TopicPartition]:
     """Return the partitions that records hold, of the topics that are there now."""
-    ids = {name: topic.id for name, topic in snapshot.topics.items()}
-    return {tp for r in resources for tp, entry in active(r.record).items() if ids.get(tp.topic) == entry.topic_id}
+    return {tp for resource in resources for tp in _of_topics_now(resource.record, snapshot)}
+
+
+def _of_topics_now(record: Record, snapshot: Snapshot) -> Record:
+    """Return the active entries whose topic was not made again since."""
+    return {
+        tp: entry
+        for tp, entry in active(record).items()
+        if (topic := snapshot.topics.get(tp.topic)) and topic.id == entry.topic_id
+    }
 
 
 def with_adopted(
