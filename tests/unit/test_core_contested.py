@@ -30,6 +30,9 @@ NEEDS_USER = ("unknown broker", "factor change", "mismatch", "not allowed", "sus
 STARTS = ("well", "down")
 
 
+MISSING = TopicPartition("ghost", 0)
+
+
 def asking(uid: str, why: str, tps: list[TopicPartition], age: int = 0) -> Resource:
     """A resource that can start, waits for a broker, or needs a user."""
     targets = {"unknown broker": (99, 1, 2), "factor change": (3, 1)}
@@ -60,6 +63,15 @@ def test_what_needs_a_user_keeps_no_partition_from_a_younger_resource(why: str) 
     assert states(driver, "younger") == dict.fromkeys((P0, P1), "InFlight")
     driver.finish()
     assert true_conditions(driver, "younger") == {"Ready": "Completed", "Succeeded": "Completed"}
+
+
+@pytest.mark.parametrize("missing", [MISSING, TopicPartition("orders", 99)], ids=["topic", "partition"])
+def test_two_that_ask_for_what_is_not_there_hold_no_other_up(missing: TopicPartition) -> None:
+    asking_for_it = [asking(f"r{age}", "well", [missing], age) for age in range(2)]
+    driver = driven(*asking_for_it, asking("well", "well", [P0], age=2))
+    driver.finish()
+    assert driver.kafka.replicas[P0] == (3, 1, 2)
+    assert {detail(driver, missing, r.uid).reason for r in asking_for_it} == {"UnknownTopicOrPartition"}
 
 
 def test_what_waits_for_a_broker_keeps_its_partition_until_it_was_moved() -> None:

@@ -226,6 +226,19 @@ def test_a_held_restoration_that_lands_on_a_topic_made_again_is_undone() -> None
     assert set(driver.kafka.replicas[P0]) == {0, 4, 5}
 
 
+def test_anothers_move_on_a_topic_made_again_is_not_taken_for_a_restoration() -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (1, 2, 4)}))
+    driver.ticks(2)
+    driver.edit("a", {TopicPartition("orders", 9): (1, 2, 3)})
+    driver.tick(die_after=1)  # the cancel is sent
+    driver.kafka.topic_ids["orders"] = "made again"
+    driver.kafka.reassignments.clear()
+    driver.kafka.add(P0, (1, 4, 5))
+    driver.kafka.move_as_another(P0, (3, 1, 2))
+    driver.ticks(int(LANDING_SECONDS))
+    assert driver.kafka.reassignments[P0].final == (3, 1, 2)
+
+
 def test_no_other_resource_takes_a_partition_where_an_alter_may_land() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}, "a"), resource({P0: (5, 2, 3)}, "b"))
     driver.tick(lands_after=20)

@@ -206,6 +206,15 @@ def test_of_a_reader_that_is_not_among_the_offsets_only_time_counts() -> None:
     assert [recent.observe(at, at, (), (), read(110, None)).settled(P0) for at in (11.9, 12.0)] == [False, True]
 
 
+def test_a_lost_answer_makes_no_metadata_count_that_was_seen_behind() -> None:
+    recent = Recent(started=-1000.0).observe(0.0, 0.1, (), (), read(100, 50))
+    for at in (0.2, 2.9):
+        recent = recent.observe(at, at, (), (), Forwarded(0, {0}, None, 0))
+        assert recent.is_stale(P0)
+        assert recent.doubts_about((), (), [{P0}]).offsets
+    assert not recent.observe(3.0, 3.0, (), (), read(110, 110)).is_stale(P0)
+
+
 def test_an_end_that_was_odd_is_not_waited_for() -> None:
     recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
     recent = recent.observe(10.0, 10.0, (), (), read(10**18, 105)).observe(11.0, 11.0, (), (), read(110, 110))

@@ -189,7 +189,9 @@ class Wire:
         return connection
 
     async def _identify(self, connection: Any, broker: Node, seconds: float) -> None:
-        """Have the other end confirm that it is this broker: it refuses to describe another one's configurations.
+        """See that the other end is this broker: another one refuses to describe its configurations.
+
+        Where DescribeConfigs is not permitted, that is not known, and the request goes out as before.
 
         Another broker can have its address by now, such as a pod's. Then the connection is closed, and its address is
         asked for again.

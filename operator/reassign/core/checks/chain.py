@@ -90,6 +90,8 @@ def fails(i: Input, violation: Violation) -> bool:
 
 def needs_user(i: Input, violation: Violation) -> bool:
     """Whether the partition cannot start before a user acts, by this violation or by one of a later check."""
+    if unknown := existence(i):  # the later checks are of partitions that exist
+        return violation.problem.reason in NEEDS_USER or unknown.reason in NEEDS_USER
     later = ADMISSION[ADMISSION.index(violation.check) + 1 :]
     problems = (violation.problem, *(problem for check in later if (problem := check(i))))
     return any(problem.reason in NEEDS_USER for problem in problems)

@@ -162,6 +162,8 @@ class Recent:
         busy |= {tp: Awaited(max(known[tp].since, ended) if tp in known else ended) for tp in in_flight}
         same = forwarded.reader == self.forwarded.reader
         reading = self.reading if same else Awaited(self.reading.since)
+        if reading.is_behind(self.forwarded) and forwarded.offsets is None:  # the answer is lost: time counts from then
+            reading = reading._replace(since=self.now)
         return replace(
             self,
             now=began,
@@ -261,7 +263,7 @@ class Recent:
         doubts = self.forwarding.doubts(self.now, moves, configs)
         reader = self.forwarded.reader
         return doubts._replace(
-            offsets=doubts.offsets or reader is None or self.reading.is_behind(self.forwarded),
+            offsets=doubts.offsets or reader is None or not self.reading.is_shown(self.now, self.forwarded),
             reader=reader,
             lately={tp for some in named for tp in self.busy.keys() & some} if self.busy else frozenset(),
         )

@@ -52,15 +52,18 @@ def with_adopted(
     resource: Resource, snapshot: Snapshot, rules: ClusterRules, recent: Recent, held: Set[TopicPartition]
 ) -> Record:
     """Return the record of a resource, with what is its own in flight though the record does not say so."""
-    landed = _landed(resource, snapshot, recent, held)
+    landed = _landed(resource, snapshot, rules, recent, held)
     rebuilt = _rebuilt(resource, snapshot, rules, recent.holders) if resource.record_lost else {}
     return {**rebuilt, **resource.record, **landed} if rebuilt or landed else resource.record
 
 
-def _landed(resource: Resource, snapshot: Snapshot, recent: Recent, held: Set[TopicPartition]) -> Record:
+def _landed(
+    resource: Resource, snapshot: Snapshot, rules: ClusterRules, recent: Recent, held: Set[TopicPartition]
+) -> Record:
     """Return the entries whose request was held and has landed on a topic that was made again meanwhile.
 
-    What restores the order of the original replicas moves the new topic's partition to these.
+    Such a move is to the very order that was sent. What restores the order of the original replicas moves the new
+    topic's partition to these.
     """
     found = {}
     for tp, entry in active(resource.record).items():
@@ -69,9 +72,9 @@ def _landed(resource: Resource, snapshot: Snapshot, recent: Recent, held: Set[To
             continue
         if not recent.open_write(tp, entry):
             continue
-        if move.target == frozenset(entry.target):
+        if move.final == entry.target:
             found[tp] = replace(entry, topic_id=topic.id)
-        elif entry.state is State.CANCELLING and move.target == frozenset(entry.original):
+        elif entry.state is State.CANCELLING and move.final == entry.original and not rules.forbids(resource, tp):
             problem = recorded_problem(Reason.ORDER_UNKNOWN)
             found[tp] = Entry(topic.id, move.original, entry.original, State.CANCELLING, problem)
     return found
