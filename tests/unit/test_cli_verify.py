@@ -120,6 +120,11 @@ def test_bootstrap_servers_need_no_kafka_cluster(kafka: SimKafka, file: Path, mo
     assert "there is no KafkaCluster main in namespace kafka" in error_of(verify(file, manifest(entry(0, 2, 3))), 2)
 
 
+def test_a_name_of_any_length_is_verified(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    assert verify(file, manifest(entry(0, 2, 3), name="a" * 253)).code == 0
+
+
 def test_several_manifests_are_judged_together_if_they_are_of_one_cluster(
     kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,7 @@ def test_a_slow_answer_neither_holds_the_clock_back_nor_drives_it_on(seconds: fl
         assert -SECOND <= clocks.error <= timedelta(0)
 
 
-@pytest.mark.parametrize("date", [None, "", "yesterday"])
+@pytest.mark.parametrize("date", [None, "", "yesterday", "Fri, 31 Dec 9999 23:59:59 -2300"])
 def test_an_answer_without_a_date_changes_nothing(date: str | None) -> None:
     clocks = Clocks(timedelta(minutes=1))
     clocks.clock.answered(date, clocks.clock.sent())

@@ -364,6 +364,7 @@ def test_nothing_begins_while_a_bug_hides_how_a_cluster_is_served(monkeypatch: p
         world.reconcile()
     assert THEIRS not in world.kafka.reassignments
     assert world.conditions("main") == {"Stalled": "InternalError"}
+    assert [peer.unready for peer in world.store.peers()] == ["InternalError"], "another one may serve its brokers"
     monkeypatch.undo()
     for _ in range(3):
         forget(world.loop, busy={})

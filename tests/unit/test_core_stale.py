@@ -41,7 +41,9 @@ def expecting(replicas: tuple[int, ...], uid: str = "b", target: tuple[int, ...]
 
 
 def read(end: int, fetched: int | None, reader: int = 0) -> Forwarded:
-    return Forwarded(reader, {reader}, MetadataOffsets(end, {} if fetched is None else {reader: fetched}), reader)
+    """`fetched` is None where DescribeQuorum tells of no broker."""
+    brokers = {} if fetched is None else {reader: fetched}
+    return Forwarded(reader, {reader}, MetadataOffsets(end, brokers, complete=fetched is not None), reader)
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])
@@ -200,7 +202,15 @@ def test_a_broker_counts_from_when_it_was_last_seen_behind() -> None:
     assert recent.observe(33.0, 33.0, ()).settled(P0), "without an answer"
 
 
-def test_of_a_reader_that_is_not_among_the_offsets_only_time_counts() -> None:
+def test_a_reader_that_is_left_out_while_others_are_told_is_behind() -> None:
+    recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
+    left_out = Forwarded(0, {0}, MetadataOffsets(105, {1: 105}), 0)
+    for at in (10.0, 11.0, 900.0):
+        recent = recent.observe(at, at, (), (), left_out)
+        assert not recent.settled(P0)
+
+
+def test_where_no_broker_is_told_of_only_time_counts() -> None:
     recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
     recent = recent.observe(10.0, 10.0, (), (), read(105, None))
     assert [recent.observe(at, at, (), (), read(110, None)).settled(P0) for at in (11.9, 12.0)] == [False, True]

@@ -291,6 +291,12 @@ def test_a_rollback_brings_back_what_was_moved_from_where_it_was_put() -> None:
     }
 
 
+def test_a_rollback_leaves_out_what_never_began() -> None:
+    blocked = {"topic": "orders", "partition": 1, "state": "Blocked"}
+    back = rollback(live([entry(0, 3, 1), entry(1, 99, 1)], [done(0, [0, 1], [3, 1]), blocked]))
+    assert [one["partition"] for one in back["spec"]["partitions"]] == [0]
+
+
 def test_a_rollback_may_change_the_replication_factor_back() -> None:
     back = rollback(live([entry(0, 3, 1, 0)], [done(0, [0, 1], [3, 1, 0])]))
     assert back["spec"]["replicationFactorChange"] == "Allow"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import NAMESPACE_URL, uuid5
 
 from pydantic import ValidationError
 
@@ -169,6 +170,7 @@ async def _observe(client: KafkaClient, resources: Sequence[Resource]) -> Snapsh
 def _placed(obj: Object, namespace: str) -> Object:
     """Return an object as if it were applied now as a dry run; its namespace defaults to this one."""
     name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", namespace)
-    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "resourceVersion": "0"}
+    uid = str(uuid5(NAMESPACE_URL, f"{namespace}/{name}"))  # of a length that the API server gives
+    metadata = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": "0"}
     metadata["creationTimestamp"] = datetime.now(UTC).isoformat()
     return {"kind": obj["kind"], "metadata": metadata, "spec": obj["spec"] | {"mode": Mode.DRY_RUN}}

@@ -101,7 +101,7 @@ def metadata_offsets(wire: Wire) -> MetadataOffsets:
     _raise_for(described.error_code, None)
     replicas = [*described.current_voters, *described.observers]  # a controller may be a broker, too
     fetched = {replica.replica_id: replica.log_end_offset for replica in replicas}
-    return MetadataOffsets(described.high_watermark, fetched)
+    return MetadataOffsets(described.high_watermark, fetched, complete=bool(described.observers))
 
 
 def cluster(wire: Wire) -> tuple[str, dict[int, Broker]]:

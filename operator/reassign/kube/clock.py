@@ -49,8 +49,8 @@ class ServerClock:
         """Take over the Date of an answer: the API server wrote it after the request was sent, cut to a second."""
         try:
             server_time = parsedate_to_datetime(date or "").astimezone(UTC)
-        except ValueError:
-            return  # a proxy can leave it out
+        except (ValueError, OverflowError):
+            return  # a proxy can leave it out, or make it up
         offset, minute = server_time.timestamp() - sent, int(self._elapsed() // 60)
         kept = {heard: least for heard, least in self._offsets.items() if minute - heard < MINUTES}
         self._offsets = {**kept, minute: min(offset, kept.get(minute, offset))}

@@ -65,4 +65,5 @@ def _in_records(records: Iterable[Mapping[str, Any]], owner: str) -> Moves:
 
 
 def _in_status(status: PartitionReassignmentStatus) -> Moves:
-    return {(p.topic, p.partition): (p.original_replicas or (), p.target_replicas or ()) for p in status.partitions}
+    moved = ((p, p.original_replicas, p.target_replicas) for p in status.partitions)
+    return {(p.topic, p.partition): (before, after) for p, before, after in moved if before and after}

@@ -215,6 +215,7 @@ class ClusterLoop:
         return Prepared(obj, cluster, self._due(cluster, admitted), awaited, throttle, unwritten)
 
     async def _release(self, obj: Object, throttle: RecordedThrottles | None) -> None:
+        self.store.note_served(obj["metadata"]["uid"], Problem(Reason.CLUSTER_DELETED, "it is being released"))
         if throttle:
             await self.writer.record_cluster_event(self.key, orphaned_throttles(throttle))
         await self.writer.release_object(obj)
@@ -266,6 +267,7 @@ class ClusterLoop:
             hold = replace(self._hold(cluster, observed, resources, awaited), left=left)
         except Exception as error:
             hold = unknown_hold(self._failed(error))
+            self.store.note_served(cluster.metadata.uid, hold.hold)
         if self.key[0] not in self.store.unreadable_namespaces:
             await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
         last = unwritten[-1] if unwritten else None

@@ -34,6 +34,8 @@ class MetadataOffsets(NamedTuple):
 
     end: int
     brokers: Mapping[int, int]
+    complete: bool = True
+    """Whether brokers that are no voters are told of. A service that hides them tells of none."""
 
 
 class Forwarded(NamedTuple):
@@ -52,9 +54,11 @@ class Forwarded(NamedTuple):
     def fetched(self) -> int | None:
         """How much of the metadata log the reader had before it was read; None where that is not known.
 
-        DescribeQuorum leaves out a broker that has fetched nothing for five minutes, and some services tell of none.
+        DescribeQuorum leaves out a broker that has fetched nothing for five minutes.
         """
-        return None if self.offsets is None or self.reader is None else self.offsets.brokers.get(self.reader)
+        if self.offsets is None or self.reader is None:
+            return None
+        return self.offsets.brokers.get(self.reader, -1 if self.offsets.complete else None)
 
 
 NOT_FORWARDED = Forwarded()
