@@ -76,6 +76,13 @@ def test_a_broker_that_does_not_report_is_not_known_to_be_empty() -> None:
     assert what.startswith("it is not known what broker 5 has")
 
 
+def test_what_lies_in_an_offline_log_directory_is_not_known() -> None:
+    seen = layout({"orders": (1, 2)})
+    half = replace(seen, log_dirs={5: {**seen.log_dirs[5], "/failed": LogDir(online=False)}})
+    [what] = said(not_reached(plan(), half, ["*"]))
+    assert what == "it is not known what broker 5 has of topics that could not be read"
+
+
 @pytest.mark.parametrize("logs", [{}, HIDDEN])
 def test_another_namespace_learns_that_there_is_more_and_nothing_else(logs: Mapping[TopicPartition, int]) -> None:
     seen = layout({"orders": (1, 2)} if logs else {"secret": (5, 1), "orders": (1, 2)}, logs)
