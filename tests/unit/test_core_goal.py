@@ -76,11 +76,19 @@ def test_a_broker_that_does_not_report_is_not_known_to_be_empty() -> None:
     assert what.startswith("it is not known what broker 5 has")
 
 
+def test_what_lies_in_an_offline_log_directory_is_not_known() -> None:
+    seen = layout({"orders": (1, 2)})
+    half = replace(seen, log_dirs={5: {**seen.log_dirs[5], "/failed": LogDir(online=False)}})
+    [what] = said(not_reached(plan(), half, ["*"]))
+    assert what == "it is not known what broker 5 has of topics that could not be read"
+
+
 @pytest.mark.parametrize("logs", [{}, HIDDEN])
 def test_another_namespace_learns_that_there_is_more_and_nothing_else(logs: Mapping[TopicPartition, int]) -> None:
     seen = layout({"orders": (1, 2)} if logs else {"secret": (5, 1), "orders": (1, 2)}, logs)
-    assert said(not_reached(plan(), seen, ["orders"])) == ["broker 5 has replicas that this namespace may not move"]
-    assert not_reached(plan({"include": ["orders"]}), seen, ["orders"]) == ()
+    for include in (["*"], ["orders"], ["orders", "secret"], ["orders", "hidden"]):
+        [what] = said(not_reached(plan({"include": include}), seen, ["orders"]))
+        assert what == "broker 5 has replicas that this namespace may not move", "whatever topics the plan names"
 
 
 def test_topics_that_the_goal_excludes_keep_the_drain_incomplete() -> None:
@@ -118,13 +126,14 @@ PATTERNS = st.sampled_from([("*",), ("a",), ("a", "b"), ("z*",)])
     include=PATTERNS,
     allowed=PATTERNS,
 )
-def test_a_drain_is_met_just_when_nothing_that_is_included_lies_there(
+def test_a_drain_is_met_when_nothing_included_or_of_others_lies_there(
     rows: dict[str, tuple[int, ...]], logs: set[str], include: tuple[str, ...], allowed: tuple[str, ...]
 ) -> None:
     seen = layout(rows, {TopicPartition(topic, 0): 1 for topic in logs})
     there = {topic for topic, row in rows.items() if 5 in row} | {topic for topic in logs if topic not in rows}
-    wanted = {topic for topic in there if "*" in include or topic in include}
+    own = {topic for topic in there if "*" in allowed or topic in allowed}
+    wanted = {topic for topic in own if "*" in include or topic in include}
     found = not_reached(plan({"include": list(include)}), seen, allowed)
-    assert bool(found) == bool(wanted)
+    assert bool(found) == bool(wanted | (there - own))
     named = {topic for part in found for topic in TOPICS if f": {topic}" in part.what or f", {topic}" in part.what}
-    assert named == {topic for topic in wanted if "*" in allowed or topic in allowed}
+    assert named == wanted

@@ -163,6 +163,14 @@ def test_logs_without_metadata_and_brokers_without_a_report_are_unseen() -> None
     assert unseen.silent == {3, 5}, "5 is fenced"
 
 
+def test_a_broker_with_an_offline_log_directory_is_silent() -> None:
+    sim = kafka()
+    sim.log_dirs[7] = {"/a": LogDir(logs={A0: 90}), "/failed": LogDir(online=False)}
+    unseen = survey(sim.snapshot()).unseen
+    assert unseen is not None
+    assert unseen.silent == {5, 7}, "5 is fenced"
+
+
 def test_a_topic_whose_configuration_is_withheld_is_unseen() -> None:
     snapshot = kafka().snapshot()
     gone = next(iter(sorted(snapshot.topics)))

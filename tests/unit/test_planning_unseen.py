@@ -43,7 +43,7 @@ def test_a_drain_is_incomplete_where_logs_have_no_metadata() -> None:
 def test_a_drain_is_incomplete_where_its_broker_does_not_report() -> None:
     [unmet] = unseen_goals(cluster(silent=frozenset({4, 5})), DRAIN)
     assert unmet.what == "it is not known what broker 5 has of topics that could not be read"
-    assert unmet.nearest.startswith("no log directories were reported")
+    assert unmet.nearest.startswith("log directories are offline, or were not reported")
     assert condition(unmet) == (False, "DrainIncomplete")
 
 
@@ -96,7 +96,8 @@ def test_a_note_says_what_is_left_out() -> None:
     assert [*unseen_notes(Unseen((HIDDEN,), frozenset({"withheld"}), frozenset({3})))] == [
         "left out: 4 logs (28 GiB) on broker 5 of topics that could not be read: hidden, withheld; grant the Kafka "
         "user DESCRIBE and DESCRIBE_CONFIGS on these topics",
-        "it is not known what broker 3 has of topics that could not be read: no log directories were reported",
+        "it is not known what broker 3 has of topics that could not be read: log directories are offline, or "
+        "were not reported",
     ]
 
 

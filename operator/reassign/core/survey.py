@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reassign.core.model.layout import unseen_logs
+from reassign.core.model.layout import showing, unseen_logs
 from reassign.core.model.progress import leader_bytes
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Directories, Ints
@@ -48,7 +48,7 @@ def survey(snapshot: Snapshot) -> Cluster:
         unseen=Unseen(
             unseen_logs(snapshot.log_dirs, lambda tp: snapshot.partition(tp) is not None),
             frozenset(snapshot.unread_topics),
-            frozenset(ids) - snapshot.log_dirs.keys(),
+            frozenset(ids) - showing(snapshot.log_dirs),
         ),
     )
 

@@ -60,7 +60,7 @@ SCHEMAS = {
         ]
     ),
     # what the other tables leave out: logs of a topic on a broker; a topic alone, which could not be read, or not its
-    # configuration; or a broker alone, which did not report its log directories
+    # configuration; or a broker alone, which did not report all of its log directories online
     "unseen": pa.schema(
         [
             *_TAKEN,

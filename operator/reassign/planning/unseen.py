@@ -1,7 +1,7 @@
 """What an observation of a cluster did not show, and the sentences about it. No arrays: the watch of plans has none.
 
 Metadata leaves out topics that the Kafka user may not describe, without a word. So that a broker is empty is known only
-where each of its logs has metadata, and where it has reported them.
+where each of its logs has metadata, and where it has reported all of its log directories, none of them offline.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from reassign.text import amount, counted, listed, named_brokers
 UNREAD = "topics that could not be read"
 GRANT = "grant the Kafka user DESCRIBE and DESCRIBE_CONFIGS on these topics"
 NOT_SAID = "the snapshot does not say it, because an earlier version took it; take it again"
+NOT_REPORTED = "log directories are offline, or were not reported"
 
 
 class UnseenLogs(NamedTuple):
@@ -35,7 +36,7 @@ class Unseen:
     unread: frozenset[str] = frozenset()
     """Topics that are there, and could not be read, or not their configurations. Their logs are among `logs`."""
     silent: frozenset[int] = frozenset()
-    """The ids of brokers that did not report their log directories."""
+    """The ids of brokers that did not report their log directories, or have offline ones."""
 
     @property
     def topics(self) -> frozenset[str]:
@@ -56,7 +57,7 @@ def on_drained(unseen: Unseen | None, drained: Set[int], included: Callable[[str
     if silent := drained & unseen.silent:
         yield (
             _not_known(silent),
-            "no log directories were reported; once they are, or the brokers are unregistered, it is known",
+            f"{NOT_REPORTED}; once all are reported online, or the brokers are unregistered, it is known",
         )
 
 
@@ -74,7 +75,7 @@ def unseen_notes(unseen: Unseen | None) -> Iterator[str]:
     for what, _ in left_out(unseen.logs, unseen.unread):
         yield f"left out: {what}; {GRANT}"
     if unseen.silent:
-        yield f"{_not_known(unseen.silent)}: no log directories were reported"
+        yield f"{_not_known(unseen.silent)}: {NOT_REPORTED}"
 
 
 def logs_named(logs: Collection[UnseenLogs], which: str = "", unread: Collection[str] = ()) -> str:

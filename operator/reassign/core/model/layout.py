@@ -36,7 +36,7 @@ class Layout:
     def unseen(self) -> Unseen:
         """What metadata does not show. Brokers that were not asked for their logs count as silent."""
         logs = unseen_logs(self.log_dirs, lambda tp: tp.topic in self.factors)
-        return Unseen(logs, self.unread, frozenset(self.brokers) - self.log_dirs.keys())
+        return Unseen(logs, self.unread, frozenset(self.brokers) - showing(self.log_dirs))
 
 
 def layout_of(
@@ -63,6 +63,11 @@ def layout_seen(snapshot: Snapshot) -> Layout:
     )
     found = layout_of(snapshot.brokers, partitions, snapshot.reassignments)
     return replace(found, log_dirs=snapshot.log_dirs, unread=frozenset(snapshot.unread_topics))
+
+
+def showing(log_dirs: LogDirs) -> frozenset[int]:
+    """Return the brokers whose logs are all known. What lies in an offline log directory no broker reports."""
+    return frozenset(broker for broker, found in log_dirs.items() if all(d.online for d in found.values()))
 
 
 def unseen_logs(log_dirs: LogDirs, is_seen: Callable[[TopicPartition], bool]) -> tuple[UnseenLogs, ...]:

@@ -121,10 +121,11 @@ class _Topics:
     allowed: Sequence[str]
 
     def included(self, topic: str) -> bool:
-        return self._wanted(topic) and matches(topic, self.allowed)
+        return matches(topic, self.spec.topics.include) and matches(topic, self.allowed)
 
     def of_others(self, topic: str) -> bool:
-        return self._wanted(topic) and not matches(topic, self.allowed)
+        """Whether its name is not for this namespace, not even by whether a pattern of the plan matches it."""
+        return not matches(topic, self.allowed)
 
     def spared(self, topic: str) -> bool:
         """Whether it keeps its replication factor."""
@@ -133,6 +134,3 @@ class _Topics:
     def kept(self, topic: str) -> bool:
         """Whether it stays on drained brokers: the topics that are excluded by default leave them."""
         return matches(topic, self.spec.topics.exclude or ())
-
-    def _wanted(self, topic: str) -> bool:
-        return matches(topic, self.spec.topics.include)
