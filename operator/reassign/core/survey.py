@@ -46,7 +46,7 @@ def survey(snapshot: Snapshot) -> Cluster:
         in_flight=_bools([tp in moves for tp, _ in partitions]),
         directory=_rows(_places(snapshot, [(tp, row) for (tp, _), row in zip(partitions, replicas, strict=True)])),
         unseen=Unseen(
-            unseen_logs(snapshot.log_dirs, lambda tp: snapshot.partition(tp) is not None),
+            unseen_logs(snapshot.log_dirs, lambda tp: tp.topic in snapshot.topics),
             frozenset(snapshot.unread_topics),
             frozenset(ids) - showing(snapshot.log_dirs),
         ),
