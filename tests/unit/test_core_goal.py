@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import GoalPart
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus, Unmet
-from reassign.core.model.layout import Layout, layout_of
+from reassign.core.model.layout import Layout, layout_of, layout_seen
 from reassign.core.model.snapshot import Broker, LogDir, Reassignment, TopicPartition
 from reassign.core.plans.goal import not_known, not_reached
 from reassign.core.plans.model import PlanResource
+from tests.unit.sim import SimKafka
 
 GIB = 2**30
 HIDDEN = {TopicPartition("hidden", number): 7 * GIB for number in range(4)}
@@ -81,6 +82,21 @@ def test_what_lies_in_an_offline_log_directory_is_not_known() -> None:
     half = replace(seen, log_dirs={5: {**seen.log_dirs[5], "/failed": LogDir(online=False)}})
     [what] = said(not_reached(plan(), half, ["*"]))
     assert what == "it is not known what broker 5 has of topics that could not be read"
+
+
+@pytest.mark.parametrize("lists_fenced", [False, True])
+def test_a_drained_broker_that_is_not_listed_may_be_down(lists_fenced: bool) -> None:
+    seen = layout({"orders": (1, 2)}, silent=True)
+    left = {broker: found for broker, found in seen.brokers.items() if broker != 5}
+    found = not_reached(plan(), replace(seen, brokers=left, lists_fenced=lists_fenced), ["*"])
+    down = ["it is not known what broker 5 has of topics that could not be read"]
+    assert said(found) == ([] if lists_fenced else down), "where fenced ones are listed it is not registered"
+
+
+@pytest.mark.parametrize("lists_fenced", [False, True])
+def test_a_layout_knows_whether_its_snapshot_lists_fenced_brokers(lists_fenced: bool) -> None:
+    seen = replace(SimKafka({}).snapshot(), lists_fenced=lists_fenced)
+    assert layout_seen(seen).lists_fenced is lists_fenced
 
 
 @pytest.mark.parametrize("logs", [{}, HIDDEN])

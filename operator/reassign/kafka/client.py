@@ -188,6 +188,7 @@ class KafkaClient:
             log_dirs=log_dirs,
             unread_log_dirs=silent,
             forwarded=forwarded._replace(reader=reader),
+            lists_fenced=requests.lists_fenced(self._wire),
         )
 
     async def _list(self, doubts: Doubts) -> tuple[dict[TopicPartition, Reassignment], Forwarded]:

@@ -57,7 +57,7 @@ def on_drained(unseen: Unseen | None, drained: Set[int], included: Callable[[str
     if silent := drained & unseen.silent:
         yield (
             _not_known(silent),
-            f"{NOT_REPORTED}; once all are reported online, or the brokers are unregistered, it is known",
+            f"{NOT_REPORTED}; once all are reported online, or the brokers are unregistered (Kafka 4.0), it is known",
         )
 
 

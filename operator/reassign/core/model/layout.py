@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from reassign.core.model.snapshot import Broker, LogDirs, Reassignment, Snapshot, TopicPartition
@@ -32,11 +32,14 @@ class Layout:
         """The brokers that are registered, or have replicas."""
         return frozenset(self.brokers) | frozenset(self.replicas)
 
-    @property
-    def unseen(self) -> Unseen:
-        """What metadata does not show. Brokers that were not asked for their logs count as silent."""
+    def unseen(self, asked: Set[int]) -> Unseen:
+        """Return what metadata does not show, with the silent ones of the brokers that were `asked` for their logs.
+
+        One that is missing is down, unless fenced brokers are listed: then it is not registered, and has nothing.
+        """
+        there = asked & self.brokers.keys() if self.lists_fenced else asked
         logs = unseen_logs(self.log_dirs, lambda tp: tp.topic in self.factors)
-        return Unseen(logs, self.unread, frozenset(self.brokers) - showing(self.log_dirs))
+        return Unseen(logs, self.unread, frozenset(there) - showing(self.log_dirs))
 
 
 def layout_of(
@@ -62,7 +65,12 @@ def layout_seen(snapshot: Snapshot) -> Layout:
         for number, partition in topic.partitions.items()
     )
     found = layout_of(snapshot.brokers, partitions, snapshot.reassignments)
-    return replace(found, log_dirs=snapshot.log_dirs, unread=frozenset(snapshot.unread_topics))
+    return replace(
+        found,
+        log_dirs=snapshot.log_dirs,
+        unread=frozenset(snapshot.unread_topics),
+        lists_fenced=snapshot.lists_fenced,
+    )
 
 
 def showing(log_dirs: LogDirs) -> frozenset[int]:

@@ -124,6 +124,8 @@ class Snapshot:
     """Why brokers' log directories could not be read when they were asked for last."""
     forwarded: Forwarded = NOT_FORWARDED
     """Which brokers listed the reassignments in flight."""
+    lists_fenced: bool = False
+    """Whether fenced brokers are among `brokers` (Kafka 4.0), so that one that is missing is not registered."""
 
     def partition(self, tp: TopicPartition) -> Partition | None:
         topic = self.topics.get(tp.topic)

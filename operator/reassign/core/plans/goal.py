@@ -49,7 +49,8 @@ def not_known(plan: PlanResource, layout: Layout, allowed: Sequence[str]) -> tup
 
 
 def _not_known(plan: PlanResource, layout: Layout, topics: _Topics) -> Iterator[Unmet]:
-    drained, unseen, goal = frozenset(_to_empty(plan, layout)), layout.unseen, plan.spec.goal
+    drained, goal = frozenset(_to_empty(plan, layout)), plan.spec.goal
+    unseen = layout.unseen(drained)
     for what, nearest in on_drained(unseen, drained, topics.included):
         yield Unmet(what=what, nearest=nearest, part=GoalPart.DRAIN)
     lying = {(broker, topic) for broker in drained for topic in layout.replicas.get(broker, ())}
