@@ -427,7 +427,7 @@ def test_a_copied_finalizer_does_not_make_a_foreign_move_ours(mode: str) -> None
     assert driver.kafka.writes == []
 
 
-def test_a_lost_record_takes_no_move_that_another_began_on_a_topic_made_again() -> None:
+def test_a_lost_record_takes_no_move_on_a_topic_made_again() -> None:
     wanted = {P0: (3, 1, 2)}
     driver = drive(SimKafka({P0: (0, 1, 2)}), resource(wanted, "a", suspend=True), resource(wanted, "b"))
     driver.tick()

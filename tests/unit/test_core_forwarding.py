@@ -226,7 +226,7 @@ def test_a_held_restoration_that_lands_on_a_topic_made_again_is_undone() -> None
     assert set(driver.kafka.replicas[P0]) == {0, 4, 5}
 
 
-def test_anothers_move_on_a_topic_made_again_is_not_taken_for_a_restoration() -> None:
+def test_anothers_move_on_a_topic_made_again_is_no_restoration() -> None:
     driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (1, 2, 4)}))
     driver.ticks(2)
     driver.edit("a", {TopicPartition("orders", 9): (1, 2, 3)})

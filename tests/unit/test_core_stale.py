@@ -120,7 +120,7 @@ def test_a_broker_that_is_read_anew_and_does_not_lag_delays_nothing() -> None:
     assert driver.kafka.reassignments[P0].adding == (5,)
 
 
-def test_expected_replicas_that_metadata_does_not_show_yet_are_no_mismatch() -> None:
+def test_expected_replicas_that_are_not_shown_yet_are_no_mismatch() -> None:
     driver = moving()
     driver.stand_still(0)
     driver.kafka.copy(P0)
@@ -186,7 +186,7 @@ def test_a_new_process_needs_offsets_once() -> None:
     assert not doubts(resources, None, driver.memory).offsets
 
 
-def test_an_end_that_was_read_just_now_is_not_late_before_the_next_observation() -> None:
+def test_an_end_that_was_read_just_now_is_not_late_yet() -> None:
     begun = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
     met = begun.observe(10.0, 10.0, (), (), read(105, 104)).observe(11.0, 11.0, (), (), read(110, 108))
     assert [met.observe(at, at, (), (), read(115, 115)).settled(P0) for at in (11.9, 12.0)] == [False, True]

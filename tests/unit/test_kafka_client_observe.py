@@ -272,7 +272,7 @@ def test_metadata_is_read_from_the_broker_that_listed_behind_the_offsets() -> No
     assert forwarded.offsets == MetadataOffsets(90, {0: 95, 100: 95, 1: 90, 2: 40})
 
 
-def test_the_offset_that_counts_is_that_of_the_broker_which_answered_for_metadata() -> None:
+def test_the_offset_counts_of_the_broker_that_answered_for_metadata() -> None:
     wire = Offsets()
     wire.down = {1}
     forwarded = wire.observe(Doubts(offsets=True))

@@ -132,13 +132,10 @@ def decide_throttles(
 def _recent_changes(
     changes: RecentChanges, read: ConfigRead, recent: Recent, record: RecordedThrottles | None
 ) -> RecentChanges:
-    """Add what a read shows.
-
-    A new process takes the last write from the record. It may have been sent as late as when this one began: the time
-    in the record is by a clock that may have been set since.
-    """
+    """Add what a read shows; a new process takes the last write from the record, which is from before it began."""
     if record and not changes.now:
-        changes = replace(changes, earlier=Write(record.via, changes.started))
+        sent_at = recent.clock.since(record.sent_at) if record.sent_at else changes.started
+        changes = replace(changes, earlier=Write(record.via, min(sent_at, changes.started)))
     return changes.observe(read.began, recent.forwarding)
 
 
