@@ -154,7 +154,8 @@ def test_a_broker_in_doubt_lists_what_is_in_flight_and_its_offset_is_read(kafka:
     first = forwarded()
     assert (first.via, first.brokers) == (2, {2})
     assert first.offsets is not None
-    end, offsets = first.offsets
+    end, offsets = first.offsets.end, first.offsets.brokers
+    assert first.offsets.complete
     assert set(offsets) == {*kafka.brokers.ids, *kafka.brokers.controllers}
     assert end > 0
     eventually(lambda: (found := forwarded().offsets) is not None and min(found.brokers.values()) >= end)

@@ -301,7 +301,7 @@ class Driver:
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     lag: int = 0
-    """By how many ticks metadata is older than what its broker has fetched."""
+    """How many ticks after the fetch a broker applies metadata."""
     standing: dict[int, int] = field(default_factory=dict)
     """Brokers that fetch no metadata, and how much of its log they have: one more with each tick."""
     tells_offsets: bool = True
@@ -351,7 +351,7 @@ class Driver:
         self.limbo = [late for late in self.limbo if late[0] > self.now]
         self._shown.append((self.kafka.metadata(), dict(self.kafka.topic_ids)))
         forwarded = self._forwarded()
-        applied = self._fetched(forwarded.via) - self.lag
+        applied = min(self._fetched(forwarded.via), len(self._shown) - self.lag)
         snapshot = replace(self.kafka.snapshot(*self._shown[max(applied - 1, 0)]), forwarded=forwarded)
         self.observe(snapshot.reassignments.keys(), snapshot.log_dirs.keys(), forwarded)
         self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)

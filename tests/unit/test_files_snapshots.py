@@ -342,6 +342,7 @@ def test_what_was_not_seen_is_a_plain_table(folder: Path) -> None:
     assert [tuple(row.values()) for row in rows] == [
         (5, "hidden", 1, 9),
         (None, "withheld", None, None),
+        (3, None, None, None),
         (7, None, None, None),
     ]
 
