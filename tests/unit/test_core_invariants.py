@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from reassign.api.kafka_cluster import Limits
 from reassign.core.model.forwarding import LANDING_SECONDS, SETTLE_SECONDS
@@ -12,28 +12,18 @@ from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import Alter
 from tests.unit.examples import examples
-from tests.unit.moves import ORIGINAL, TARGETS
-from tests.unit.sim import Driver, SimKafka, drive, resource
+from tests.unit.moves import ORIGINAL, TARGETS, Lagging
+from tests.unit.sim import SimKafka, drive, resource
 
 
-class Moves(RuleBasedStateMachine):
+class Moves(Lagging):
     """One resource over four partitions. At the end it is deleted, and nothing of it may be left."""
-
-    driver: Driver
 
     @initialize(wanted=st.fixed_dictionaries(dict.fromkeys(ORIGINAL, TARGETS)), cap=st.integers(1, 3))
     def begin(self, wanted: dict, cap: int) -> None:  # type: ignore[type-arg]
         limits = Limits(partitions_in_flight=3, moves_per_broker=cap)
         self.driver = drive(SimKafka(dict(ORIGINAL), min_insync=2), resource(wanted), limits=limits)
         self.cap, self.held, self.cancelled = cap, False, set[TopicPartition]()
-
-    @rule(dies=st.integers(0, 3))
-    def is_killed(self, dies: int) -> None:
-        self.driver.tick(die_after=dies)
-
-    @rule()
-    def loses_answers(self) -> None:
-        self.driver.tick(lose_answers=True)
 
     @rule(lands_after=st.one_of(st.integers(1, 6), st.sampled_from([12, 50])), killed=st.booleans())
     def has_requests_on_their_way(self, lands_after: int, killed: bool) -> None:
@@ -51,22 +41,9 @@ class Moves(RuleBasedStateMachine):
     def another_api_servers_clock_counts(self, seconds: float) -> None:
         self.driver.ahead += seconds
 
-    @rule(seconds=st.integers(1, 6))
-    def goes_on(self, seconds: int) -> None:
-        self.driver.ticks(seconds)
-
     @rule(ticks=st.integers(0, 2))
     def metadata_lags(self, ticks: int) -> None:
         self.driver.lag = ticks
-
-    @rule(brokers=st.sampled_from(((0,), (0, 1))), seconds=st.integers(0, 12))
-    def metadata_of_brokers_stands_still(self, brokers: tuple[int, ...], seconds: int) -> None:
-        self.driver.stand_still(*brokers)
-        self.driver.ticks(seconds)
-
-    @rule()
-    def metadata_of_all_brokers_goes_on(self) -> None:
-        self.driver.standing.clear()
 
     @rule(choice=st.integers(0, 3))
     def copies(self, choice: int) -> None:

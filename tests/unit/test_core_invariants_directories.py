@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from reassign.api.kafka_cluster import Execution
 from reassign.core.model.forwarding import SETTLE_SECONDS
@@ -15,6 +15,7 @@ from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import AlterLogDirs, Outcome, Step
 from tests.unit.examples import examples
+from tests.unit.moves import Disturbed
 from tests.unit.sim import Driver, SimKafka, drive, partitions, pull, resource
 
 BROKERS = range(4)
@@ -53,10 +54,9 @@ def with_dirs(base: Resource, wanted: Wanted) -> Resource:
     return replace(base, spec=base.spec.model_copy(update={"partitions": entries}))
 
 
-class Directories(RuleBasedStateMachine):
+class Directories(Disturbed):
     """One resource over two partitions. At the end it is deleted, and no copy of it may be left."""
 
-    driver: Driver
     kafka: WatchedKafka
 
     @initialize(wanted=WANTED, when=st.sampled_from(("Wait", "Fail", "Supersede")))
@@ -73,22 +73,10 @@ class Directories(RuleBasedStateMachine):
     def _targets(wanted: Wanted) -> dict[TopicPartition, tuple[int, ...]]:
         return {tp: replicas for tp, (replicas, _) in wanted.items()}
 
-    @rule(dies=st.integers(0, 3))
-    def is_killed(self, dies: int) -> None:
-        self.driver.tick(die_after=dies)
-
-    @rule()
-    def loses_answers(self) -> None:
-        self.driver.tick(lose_answers=True)
-
     @rule(lands_after=st.integers(1, 6))
     def is_killed_with_requests_on_their_way(self, lands_after: int) -> None:
         self.driver.tick(lands_after=lands_after)
         self.driver.restart()
-
-    @rule(seconds=st.integers(1, 6))
-    def goes_on(self, seconds: int) -> None:
-        self.driver.ticks(seconds)
 
     @rule(ticks=st.integers(0, 2))
     def metadata_lags(self, ticks: int) -> None:

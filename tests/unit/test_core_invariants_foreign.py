@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import Progress
@@ -15,7 +15,7 @@ from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
 from tests.unit.examples import examples
-from tests.unit.moves import ORIGINAL, TARGETS
+from tests.unit.moves import ORIGINAL, TARGETS, Lagging
 from tests.unit.sim import START, Driver, SimKafka, drive, resource, without_record
 
 THEIRS = st.tuples(st.sampled_from(list(ORIGINAL)), st.permutations(range(6)), st.sampled_from((6, 7)))
@@ -82,10 +82,9 @@ class WatchedKafka(SimKafka):
         return {tp: move for tp, move in self.theirs.items() if self.reassignments.get(tp) == move}
 
 
-class Shared(RuleBasedStateMachine):
+class Shared(Lagging):
     """Resources a and b, edited at will, and a mover who knows nothing of them."""
 
-    driver: Driver
     kafka: WatchedKafka
 
     @initialize(a=WANTED, b=WANTED, of_a=OPTIONS, of_b=OPTIONS, cap=st.integers(2, 3))
@@ -110,14 +109,6 @@ class Shared(RuleBasedStateMachine):
             for tp in r.wanted
             if r.spec.when_in_flight == "Supersede" and not r.spec.suspend
         }
-
-    @rule(dies=st.integers(0, 3))
-    def is_killed(self, dies: int) -> None:
-        self.driver.tick(die_after=dies)
-
-    @rule()
-    def loses_answers(self) -> None:
-        self.driver.tick(lose_answers=True)
 
     @rule(lands_after=st.sampled_from((1, 4, 12, 50)), killed=st.booleans())
     def has_requests_on_their_way(self, lands_after: int, killed: bool) -> None:
@@ -162,19 +153,6 @@ class Shared(RuleBasedStateMachine):
         for tp, replicas in ORIGINAL.items():
             kafka.replicas[tp], kafka.isr[tp], kafka.leader[tp] = replicas, frozenset(replicas), replicas[0]
         self.driver.tick()
-
-    @rule(brokers=st.sampled_from(((0,), (0, 1))), seconds=st.integers(0, 12))
-    def metadata_of_brokers_stands_still(self, brokers: tuple[int, ...], seconds: int) -> None:
-        self.driver.stand_still(*brokers)
-        self.driver.ticks(seconds)
-
-    @rule()
-    def metadata_of_all_brokers_goes_on(self) -> None:
-        self.driver.standing.clear()
-
-    @rule(seconds=st.integers(1, 6))
-    def goes_on(self, seconds: int) -> None:
-        self.driver.ticks(seconds)
 
     @rule(move=THEIRS)
     def another_client_moves(self, move: tuple[TopicPartition, tuple[int, ...], int]) -> None:

@@ -267,7 +267,7 @@ class ClusterLoop:
             hold = replace(self._hold(cluster, observed, resources, awaited), left=left)
         except Exception as error:
             hold = unknown_hold(self._failed(error))
-            self.store.note_served(cluster.metadata.uid, hold.hold)
+        self.store.note_served(cluster.metadata.uid, hold.hold)  # a peer decides by that from now on
         if self.key[0] not in self.store.unreadable_namespaces:
             await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
         last = unwritten[-1] if unwritten else None
@@ -413,7 +413,6 @@ class ClusterLoop:
         peers, unreadable = store.peers(), store.unreadable_namespaces
         throttle = self.actor.throttle_record.recorded
         hold = hold_now(cluster, snapshot, peers, awaited, throttle, store.clock(), claim, unreadable)
-        store.note_served(cluster.metadata.uid, hold.hold)  # a peer decides by that from now on
         return replace(
             hold,
             pause=brake_of(cluster.spec.execution)
