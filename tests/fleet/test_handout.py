@@ -57,7 +57,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, made in CLUSTERS.items():
         unseen = Unseen((UnseenLogs(2, "hidden", 3, 2**30),)) if name == "c1" else ALL_SEEN
         snapshots.write(snapshots.place(root, name, TAKEN), in_sync(replace(made, unseen=unseen), TAKEN))
-    as_of_version_2(snapshots.place(root, "c2", TAKEN))
+    as_of_version_2(snapshots.place(root, "c0", TAKEN))
     return root
 
 
