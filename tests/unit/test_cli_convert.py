@@ -11,8 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reassign.api.names import TOPIC_NAME
+from reassign.manifests.text import load
 from tests.unit.cli import Live, entry, error_of, manifest, moved, run, sim
 from tests.unit.examples import examples
+from tests.unit.scalars import SCALARS
 
 HERE = ("--cluster", "main", "-n", "kafka")
 STOCK = {
@@ -58,6 +61,38 @@ def test_manifests_become_one_file_of_the_stock_tool() -> None:
     assert (ran.code, ran.err) == (0, "")
     assert json.loads(ran.out) == STOCK
     assert json.loads(convert({"kind": "List", "items": manifests}).out) == STOCK
+
+
+NAMES = [name for name in SCALARS if TOPIC_NAME.fullmatch(name)]
+
+
+def test_names_that_look_like_numbers_are_written_as_text() -> None:
+    partitions = [{"topic": name, "partition": 0, "replicas": [1, 2]} for name in NAMES]
+    ran = convert(
+        {"partitions": partitions}, "--cluster", "0x1f", "-n", "72225e2", "--name", "1e3", "--throttle", "2e6"
+    )
+    for (made,) in (load(ran.out), [*yaml.safe_load_all(ran.out)]):
+        assert made["metadata"] == {"name": "1e3", "namespace": "72225e2"}
+        assert made["spec"]["clusterRef"] == {"name": "0x1f"}
+        assert made["spec"]["throttle"] == {"interBroker": "2e6"}
+        assert [each["topic"] for each in made["spec"]["partitions"]] == NAMES
+    assert json.loads(convert(ran.out).out)["partitions"] == partitions
+
+
+@pytest.mark.parametrize(
+    ("written", "number"), [("0o17", 15), ("010", 8), ("1e1", 10), ("1_0", 10), ("2.0", 2), ("+3", 3)]
+)
+def test_numbers_of_manifests_are_read_as_kubectl_reads_them(written: str, number: int) -> None:
+    text = yaml.safe_dump(manifest(entry(4711, 1, 2))).replace("4711", written)
+    assert json.loads(convert(text).out)["partitions"][0]["partition"] == number
+
+
+@pytest.mark.parametrize("written", ["1e3", "y", "on", "0x1F", "1.5", "~"])
+def test_a_topic_that_kubectl_takes_for_no_text_is_refused(written: str) -> None:
+    text = yaml.safe_dump(manifest(entry(0, 1, 2))).replace("orders", written)
+    assert "spec.partitions.0.topic: Input should be a valid string" in error_of(convert(text), 2)
+    text = yaml.safe_dump(manifest(entry(0, 1, 2), name="any-name")).replace("any-name", written)
+    assert "metadata.name" in error_of(convert(text), 2)
 
 
 brokers = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=16, unique=True)
@@ -111,6 +146,26 @@ def test_there_and_back_nothing_is_lost(stock: dict[str, Any], size: int) -> Non
 )
 def test_what_is_neither_is_refused(text: str) -> None:
     error_of(convert(text, *HERE), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('{"version":1,\n "partitions":[\n  {"topic":"t","partition":0,"replicas":[1]},\n ]}', " at line 4, column 2;"),
+        ("// reassign.json\n{}", "is not JSON: Expecting value at line 1, column 1;"),
+        ("kind: PartitionReassignment\nspec: [", "it is neither JSON nor YAML at line 3, column 1;"),
+        ("{kind: PartitionReassignment}", "standard input is of None, not kafka.reassign.dev/v1alpha1"),
+    ],
+)
+def test_what_was_meant_decides_what_is_said(text: str, what: str) -> None:
+    assert what in error_of(convert(text, *HERE), 2)
+
+
+def test_what_the_stock_tool_does_not_read_is_noted() -> None:
+    ran = convert(json.dumps({"partitions": STOCK["partitions"], "owner": "me"}) + "\n{}", *HERE)
+    assert ran.code == 0
+    assert [line.split(":")[0] for line in ran.err.splitlines()] == ["note", "note"]
+    assert ran.out == convert(STOCK, *HERE).out
 
 
 def test_manifests_need_the_name_of_a_kafka_cluster() -> None:

@@ -60,6 +60,13 @@ def test_the_namespace_is_that_of_the_context_that_is_named(kubeconfig: Path, mo
     assert converted("--context", "there") == "team-a"
 
 
+def test_a_namespace_of_the_context_that_cannot_be_is_refused(kubeconfig: Path) -> None:
+    kubeconfig.write_text(kubeconfig.read_text().replace("team-a", "Team_A"))
+    ran = run("convert", "-f", "-", "--cluster", "main", "--kubeconfig", kubeconfig, "--context", "there", stdin=STOCK)
+    assert (ran.code, ran.out) == (2, "")
+    assert "'Team_A', of the kubeconfig's context, cannot be a namespace; name one" in ran.err
+
+
 @pytest.mark.parametrize("namespace", [(), ("-n", "mine")])
 @pytest.mark.parametrize(
     "command",

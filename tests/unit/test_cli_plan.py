@@ -68,6 +68,50 @@ def test_no_goal_is_a_usage_error_that_lists_the_goals(folder: Path, arguments: 
     assert "at least one of --drain-broker, --broker, --replication-factor and --balance" in ran.err
 
 
+def test_patterns_come_by_commas_as_ids_do(folder: Path, planner: Planner) -> None:
+    lists = ("--include", "a,b*", "--include", "c", "--exclude", "d?,__*")
+    assert run("plan", "--snapshot", folder, *GOAL, *lists).code == 0
+    assert (planner.goal.include, planner.goal.exclude) == (("a", "b*", "c"), ("d?", "__*"))
+    assert run("plan", "--snapshot", folder, *GOAL, "--exclude", "").code == 0
+    assert planner.goal.exclude == ()
+
+
+TOPICS = ("orders", "orders.eu", "payments", "__consumer_offsets")
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "notes"),
+    [
+        (("*",), None, []),
+        (("orders", "ord*"), ("payments", "__*"), []),
+        (("orders", "shops*"), None, ["no topic matches shops* of --include"]),
+        (("orders",), ("shops",), ["no topic matches shops of --exclude"]),
+        (("order.*",), None, ["no topic matches order.* of --include; order* matches 2 topics"]),
+        (
+            ("orders.*",),
+            None,
+            ["orders.* of --include matches 1 topic, with a dot in the name; orders* matches 2 topics"],
+        ),
+        (
+            ("*",),
+            ("orders",),
+            ["--exclude replaces its default, so __consumer_offsets may move; add __* to prevent that"],
+        ),
+        (("orders",), ("payments",), []),
+        (("*",), (), []),
+    ],
+)
+def test_what_patterns_do_not_match_is_said(
+    include: tuple[str, ...], exclude: tuple[str, ...] | None, notes: list[str]
+) -> None:
+    assert [*planning.pattern_notes(PlacementGoal(include, exclude), TOPICS)] == notes
+
+
+def test_a_pattern_that_matches_nothing_is_a_note(folder: Path, planner: Planner) -> None:
+    ran = run("plan", "--snapshot", folder, *GOAL, "--include", "orders,shops", "-o", "json")
+    assert (ran.code, ran.err) == (0, "note: no topic matches shops of --include\n")
+
+
 NO_BROKERS = "NoBrokers"
 
 
@@ -239,12 +283,26 @@ def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Plann
         (("--throttle", "1"), "'1' is not between 1Ki and 1Ti bytes per second"),
         (("--max-bytes", "lots"), "'lots' is not a quantity"),
         (("--frobnicate",), "No such option: --frobnicate"),
+        (("--max-bytes", "0" * 32 + "5Gi"), "has more than 32 characters"),
+        (("--drain-broker", "1,1"), "1,1 names a broker more than once"),
+        (("--broker", ",".join(map(str, range(301)))), "at most 300 items"),
+        (("--balance", "disk,disk"), "names a resource more than once"),
+        ((*GOAL, "--include", ""), "should have at least 1 item"),
+        ((*GOAL, "--include", "a,"), "'': String should have at least 1 character"),
+        ((*GOAL, "--exclude", "a,a"), "names a pattern twice"),
+        ((*GOAL, "--exclude", "t" * 250), "String should have at most 249 characters"),
+        ((*GOAL, "--exclude", ",".join(f"t{n}" for n in range(101))), "at most 100 items"),
+        ((*GOAL, "--exclude", "orders|payments"), "'orders|payments': String should match pattern"),
+        ((*GOAL, "--include", "^orders$"), "'^orders$': String should match pattern"),
+        ((*GOAL, "--include", "[op]*"), "'[op]*': String should match pattern"),
+        ((*GOAL, "--include", "a, b"), "' b': String should match pattern"),
     ],
 )
 def test_an_option_that_cannot_be_read_is_a_usage_error(folder: Path, arguments: tuple[str, ...], why: str) -> None:
     ran = run("plan", "--snapshot", folder, *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert why in ran.err
+    assert "Error: Invalid value" in ran.err or "No such option" in ran.err
 
 
 def test_a_snapshot_that_is_cut_short_is_refused(folder: Path, planner: Planner) -> None:

@@ -17,6 +17,7 @@ from reassign.files.whole import put
 from reassign.fleet.emit import Emitted, emit, rendered
 from reassign.fleet.policy import Terms, parse
 from reassign.manifests.objects import without_entries
+from reassign.manifests.text import load
 
 ABOUT = {"snapshots": "sha256:1", "policy": "sha256:2", "version": "0"}
 
@@ -81,6 +82,15 @@ def test_a_file_for_each_wave_and_a_line_for_each_partition(tmp_path: Path) -> N
         "argocd.argoproj.io/sync-wave": "2",
         "argocd.argoproj.io/sync-options": "Prune=confirm,Delete=confirm",
     }
+
+
+def test_names_that_look_like_numbers_are_text_in_a_file(tmp_path: Path) -> None:
+    terms = parse("defaults: {namespace: '1e3', clusterRef: {name: '0x1f'}}", "").defaults
+    write(tmp_path, [row("0o17", 1, "1_000", 0, [1])], terms=terms)
+    (manifest,) = load((tmp_path / "clusters/0o17/wave-1.yaml").read_text())
+    assert manifest["metadata"]["namespace"] == "1e3"
+    assert manifest["spec"]["clusterRef"] == {"name": "0x1f"}
+    assert [entry["topic"] for entry in manifest["spec"]["partitions"]] == ["1_000"]
 
 
 def test_the_same_plan_is_the_same_bytes_and_nothing_is_written_anew(tmp_path: Path) -> None:

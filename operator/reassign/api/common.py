@@ -24,12 +24,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, core_schema
 
 from reassign.api.limits import (
     MAX_CONDITIONS,
@@ -83,6 +84,24 @@ class Schema:
         return {**handler(core), **self._keywords}
 
 
+class EachOnce:
+    """Forbids that a list has an item twice: in the schema, and when it is read."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(core), VALIDATIONS: [rule("self.all(x, self.exists_one(y, y == x))", self._message)]}
+
+    def _check(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(set(items)) < len(items):
+            raise ValueError(self._message)
+        return items
+
+
 class Model(BaseModel):
     """A value that cannot change, read from and written to Kubernetes' JSON."""
 
@@ -125,6 +144,7 @@ _FACTORS: dict[str | None, Fraction] = {
 }
 _FARTHEST_POWER = 99
 """With what 32 characters can hold, any power of ten beyond is as far outside of the bounds as this one."""
+MAX_QUANTITY_CHARACTERS = 32
 LEAST_RATE, GREATEST_RATE = 2**10, 2**40
 LEAST_BYTES, GREATEST_BYTES = 2**10, 2**50
 
@@ -150,6 +170,10 @@ def byte_limit_of(quantity: int | str) -> int:
 
 
 def _number(quantity: int | str, least: int, greatest: int, bounds: str) -> int:
+    if isinstance(quantity, str) and len(quantity) > MAX_QUANTITY_CHARACTERS:
+        raise ValueError(
+            f"{cut(quantity, MAX_QUANTITY_CHARACTERS)!r} has more than {MAX_QUANTITY_CHARACTERS} characters"
+        )
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         raise ValueError(f"{quantity!r} is not a quantity such as 50Mi")
@@ -180,7 +204,7 @@ def _quantity_schema(least: int, greatest: int, ends: tuple[str, str], message: 
     return WithJsonSchema(
         {
             "anyOf": [{"type": "integer"}, {"type": "string"}],
-            "maxLength": 32,
+            "maxLength": MAX_QUANTITY_CHARACTERS,
             "x-kubernetes-int-or-string": True,
             VALIDATIONS: [
                 rule(

@@ -14,6 +14,7 @@ from reassign.api.common import (
     Conditions,
     Count,
     CustomResource,
+    EachOnce,
     Model,
     ObservedGeneration,
     Schema,
@@ -57,12 +58,11 @@ class Approval(StrEnum):
     NOT_REQUIRED = "NotRequired"
 
 
-_EACH_ONCE = "self.all(x, self.exists_one(y, y == x))"
 TopicPatterns = Annotated[tuple[TopicPattern, ...], Field(max_length=MAX_PATTERNS)]
 Brokers = Annotated[
     tuple[BrokerId, ...],
     Field(min_length=1, max_length=MAX_PLAN_BROKERS),
-    Schema(rule(_EACH_ONCE, "names a broker more than once")),
+    EachOnce("names a broker more than once"),
 ]
 Digest = Annotated[str, Field(max_length=71, pattern=r"^sha256:[0-9a-f]{64}$")]
 
@@ -70,9 +70,9 @@ Digest = Annotated[str, Field(max_length=71, pattern=r"^sha256:[0-9a-f]{64}$")]
 class Topics(Model):
     """The topics whose replicas may be moved: those that one of include matches, and none of exclude."""
 
-    include: Annotated[TopicPatterns, Field(min_length=1), Schema(rule(_EACH_ONCE, "names a pattern twice"))] = ("*",)
+    include: Annotated[TopicPatterns, Field(min_length=1), EachOnce("names a pattern twice")] = ("*",)
     """Names of topics, with * for any characters and ? for one. Default: all."""
-    exclude: Annotated[TopicPatterns, Schema(rule(_EACH_ONCE, "names a pattern twice"))] | None = None
+    exclude: Annotated[TopicPatterns, EachOnce("names a pattern twice")] | None = None
     """Names of topics that stay as they are, likewise. Unset: those that begin with two underscores, such as
     __consumer_offsets, are not balanced and keep their replication factor, but leave brokers that are drained. An empty
     list leaves none out."""
@@ -94,7 +94,7 @@ class BalanceGoal(Model):
             description=f"What is balanced: {', '.join(f'{by} ({of.meaning})' for by, of in COUNTED.items())}. "
             "Default: all.",
         ),
-        Schema(rule(_EACH_ONCE, "names a resource more than once")),
+        EachOnce("names a resource more than once"),
     ] = tuple(COUNTED)
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
     """How far a broker's share may be from the best possible one, in percent."""

@@ -122,11 +122,11 @@ def plan(
         Racks, typer.Option(help="Spread over racks as paths level by level, as plain names, or not at all.")
     ] = Racks.TREE,
     include: Annotated[
-        list[str] | None, typer.Option(metavar="PATTERN", help="Topics to plan; by default all.")
+        list[str] | None, typer.Option(metavar="PATTERN,...", help="Topics to plan; by default all.")
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Topics that stay as they are; by default __*, and none for ''."),
+        typer.Option(metavar="PATTERN,...", help="Topics that stay as they are; by default __*, and none for ''."),
     ] = None,
     min_free_disk: Annotated[
         int | None,
@@ -167,8 +167,8 @@ def plan(
         balance=balance,
         tolerance=tolerance,
         racks=racks,
-        include=include,
-        exclude=exclude,
+        include=options.patterns(include),
+        exclude=options.patterns(exclude),
     )
     wanted = planning.Wanted(goal, min_free_disk, max_partitions, max_bytes, throttle, name)
     if not planning.run(where_of(cluster, kube, bootstrap_server, snapshot), wanted, output):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import re
 from pathlib import Path
 
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import ManifestOutput, cluster_ref, template
 from reassign.cli.refs import Kube
+from reassign.cli.source import print_notes
 from reassign.errors import PlanningError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind
@@ -19,6 +20,9 @@ from reassign.manifests.objects import Manifest
 from reassign.manifests.rollback import lists_all, rollback
 from reassign.text import listed
 
+MANIFEST = re.compile(r"""(^|[{,\s])["']?(kind|apiVersion)["']?\s*:""")
+"""What a manifest has, in YAML or JSON."""
+
 
 def run(file: Path, cluster: str | None, kube: Kube, name: str, max_partitions: int, throttle: str | None) -> None:
     """Write the file's content in the other form."""
@@ -26,23 +30,26 @@ def run(file: Path, cluster: str | None, kube: Kube, name: str, max_partitions: 
     if not _is_stock(text):
         out.write(stock.write(documents.read(text, file)))
         return
-    manifests = stock.read(
-        text,
+    moves = stock.read(text)
+    manifests = stock.manifests(
+        moves.partitions,
         name=name,
         namespace=namespace_of(kube),
         cluster_ref=cluster_ref(cluster),
         template=template(throttle),
         max_partitions=max_partitions,
     )
-    out.write(documents.write(manifests))
+    print_notes(moves.notes)
+    out.write_objects(manifests, ManifestOutput.YAML)
 
 
 def _is_stock(text: str) -> bool:
+    """Whether a text is for the stock tool: JSON without a kind, or what is neither JSON nor has the fields of one."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and "kind" not in document
+        document, _ = stock.first(text)
+    except ValueError:
+        return MANIFEST.search(text) is None
+    return not (isinstance(document, dict) and "kind" in document)
 
 
 def roll_back(name: str | None, kube: Kube, file: Path | None, output: ManifestOutput) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 from kubernetes.aio.config import list_kube_config_contexts
 
+from reassign.api.names import NAMESPACE_NAME
 from reassign.cli.refs import Kube
 from reassign.kube.login import Login
 from reassign.text import listed
@@ -23,7 +24,12 @@ def namespace_of(kube: Kube) -> str:
     chosen = context_of(kube.login)
     if chosen is None:
         return POD_NAMESPACE.read_text() if POD_NAMESPACE.is_file() else "default"
-    return str(chosen["context"].get("namespace") or "default")
+    namespace = str(chosen["context"].get("namespace") or "default")
+    if not NAMESPACE_NAME.fullmatch(namespace):
+        raise typer.BadParameter(
+            f"{namespace!r}, of the kubeconfig's context, cannot be a namespace; name one", param_hint="'--namespace'"
+        )
+    return namespace
 
 
 def context_of(login: Login) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,9 @@ from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME, TOPIC_NAME
 from reassign.cli import candidates
 from reassign.cli.refs import SHORT, TYPES, Kube, Ref
 from reassign.kube.login import Login
+
+if TYPE_CHECKING:
+    from reassign.api.common import Model
 
 MAX_DIGITS = 10
 SHOWN = 50
@@ -155,7 +158,29 @@ def broker_ids(values: list[str]) -> frozenset[int]:
     for item in ids:
         if not (item.isascii() and item.isdigit() and len(item) <= MAX_DIGITS and int(item) < 2**31):
             raise typer.BadParameter(f"{item[:SHOWN]!r} is not a broker id, such as 5")
-    return frozenset(map(int, ids))
+    found = [*map(int, ids)]
+    if len(set(found)) < len(found):
+        raise typer.BadParameter(f"{','.join(values)[:SHOWN]} names a broker more than once")
+    return frozenset(found)
+
+
+def patterns(values: list[str] | None) -> tuple[str, ...] | None:
+    """Return patterns of topics, separated by commas or given one per option; one that is empty stands for none."""
+    if values is None:
+        return None
+    return () if values == [""] else tuple(item for value in values for item in value.split(","))
+
+
+def checked(option: str, model: type[Model], **fields: Any) -> None:
+    """Raise a usage error for what these fields of a resource cannot have, in the words of the resource."""
+    try:
+        model(**fields)
+    except ValueError as error:  # pydantic's, which is not imported before it has something to say
+        first = error.errors()[0]  # type: ignore[attr-defined]
+        given = f"{first['input'][:SHOWN]!r}: " if isinstance(first["input"], str) else ""
+        raise typer.BadParameter(
+            f"{given}{first['msg'].removeprefix('Value error, ')}", param_hint=f"'{option}'"
+        ) from None
 
 
 def cluster_ref(name: str | None) -> dict[str, Any]:

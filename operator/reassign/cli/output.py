@@ -77,21 +77,21 @@ def write_json(value: Any) -> None:
 
 def write_value(value: Any, output: str) -> bool:
     """Write a value as JSON or YAML; return False where another output is asked for."""
-    from reassign.manifests import documents
+    from reassign.manifests.text import dump
 
     if output == "json":
         write_json(value)
     elif output == "yaml":
-        write(documents.write([json.loads(json.dumps(value))], explicit_start=False))  # of plain types alone
+        write(dump([json.loads(json.dumps(value))]))  # of plain types alone
     return output in ("json", "yaml")
 
 
 def write_objects(objects: Sequence[Mapping[str, Any]], output: str) -> None:
     """Write objects that can be applied: as YAML documents, or as JSON, several of them as one List."""
-    from reassign.manifests import documents
+    from reassign.manifests.text import dump
 
     if output == "yaml":
-        write(documents.write(objects))
+        write(dump(objects, explicit_start=True))
     else:
         write_json(objects[0] if len(objects) == 1 else as_list(objects))
 

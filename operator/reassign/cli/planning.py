@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import typer
 
 from reassign.api.common import bytes_of
-from reassign.api.goal import Awareness, By
+from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import Throttle
+from reassign.api.reassignment_plan import BalanceGoal, Goal, Topics
 from reassign.cli import output as out
 from reassign.cli import picture
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.options import PlanOutput, Racks, cluster_ref, template
+from reassign.cli.options import PlanOutput, Racks, checked, cluster_ref, template
 from reassign.cli.source import Where, observe, print_notes
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.throttle.desired import rates_of
-from reassign.manifests import documents
 from reassign.manifests.objects import Manifest
 from reassign.manifests.waves import reassignments
 from reassign.planning.plan import make
 from reassign.planning.problem.model import Cluster, PlacementGoal, Plan
+from reassign.planning.problem.selection import any_of
 from reassign.planning.unseen import unseen_notes
+from reassign.text import counted, listed
 
 
 class Wanted(NamedTuple):
@@ -46,8 +49,8 @@ def goal_of(
     balance: str | None,
     tolerance: int,
     racks: Racks,
-    include: list[str] | None,
-    exclude: list[str] | None,
+    include: tuple[str, ...] | None,
+    exclude: tuple[str, ...] | None,
 ) -> PlacementGoal:
     """Return the goal of the options; raises a usage error for one that no ReassignmentPlan can have."""
     if not (drain or brokers or replication_factor or balance is not None):
@@ -58,17 +61,49 @@ def goal_of(
         raise typer.BadParameter(
             f"broker {both[0]} cannot be emptied and hold replicas; take it out of one", param_hint="'--drain-broker'"
         )
-    default = PlacementGoal()
+    by = () if balance is None else tuple(map(_by, balance.split(",")))
+    for option, model, fields in (
+        ("--drain-broker", Goal, {"drain_brokers": tuple(drain) or None}),
+        ("--broker", Goal, {"brokers": brokers}),
+        ("--balance", BalanceGoal, {"by": by} if by else {}),
+        ("--include", Topics, {} if include is None else {"include": include}),
+        ("--exclude", Topics, {"exclude": exclude}),
+    ):
+        checked(option, model, **fields)
     return PlacementGoal(
-        include=tuple(include) if include else default.include,
-        exclude=tuple(exclude) if exclude else None,
+        include=PlacementGoal().include if include is None else include,
+        exclude=exclude,
         drain=drain,
         brokers=brokers,
         replication_factor=replication_factor,
-        balance=default.balance if balance is None else frozenset(map(_by, balance.split(","))),
+        balance=frozenset(by),
         tolerance=tolerance / 100,
         awareness=Awareness(racks.capitalize()),
     )
+
+
+def pattern_notes(goal: PlacementGoal, topics: Sequence[str]) -> Iterator[str]:
+    """Yield what its author may not see of the patterns: that one matches nothing, or not what was meant."""
+
+    def matching(*patterns: str) -> list[str]:
+        return [*filter(any_of(patterns), topics)]
+
+    for option, patterns in (("--include", goal.include), ("--exclude", goal.exclude or ())):
+        for pattern in patterns:
+            found, loose = len(matching(pattern)), pattern.replace(".*", "*")
+            more = f"; {loose} matches {counted(len(matching(loose)), 'topic')}"
+            if loose == pattern or len(matching(loose)) == found:
+                more = ""
+            if not found:
+                yield f"no topic matches {pattern} of {option}{more}"
+            elif more:
+                yield f"{pattern} of {option} matches {counted(found, 'topic')}, with a dot in the name{more}"
+    if goal.exclude:
+        excluded = {*matching(*goal.exclude)}
+        internal = [t for t in matching(*EXCLUDED_BY_DEFAULT) if t in matching(*goal.include) and t not in excluded]
+        if internal:
+            default = ",".join(EXCLUDED_BY_DEFAULT)
+            yield f"--exclude replaces its default, so {listed(internal)} may move; add {default} to prevent that"
 
 
 def _by(name: str) -> By:
@@ -91,8 +126,9 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         throttle = Throttle(inter_broker=wanted.throttle) if wanted.throttle else None
         rate = rates_of(throttle, ThrottleRules.of(by.spec) if by else ThrottleRules()).inter_broker
         plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate)
+    print_notes(pattern_notes(goal, cluster.topics))
     if output is PlanOutput.MANIFESTS:
-        out.write(documents.write(_manifests(cluster, plan, where, wanted)))
+        out.write_objects(_manifests(cluster, plan, where, wanted), "yaml")
     elif not out.write_value(picture.as_json(cluster, plan), output):
         out.write_picture(picture.parts(cluster, plan, every=output is PlanOutput.WIDE))
     return not plan.certificate.unmet

@@ -16,12 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from reassign.api.names import OBJECT_NAME
 from reassign.errors import PlanningError, Reason
 from reassign.files.whole import UNFINISHED, write, writing
 from reassign.manifests.objects import Manifest
+from reassign.manifests.text import dump
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
@@ -111,7 +110,7 @@ def _text(manifest: Manifest, entries: Sequence[str], number: int) -> str:
     metadata = {**manifest["metadata"], "annotations": {SYNC_WAVE: str(number), SYNC_OPTIONS: ASKED}}
     head = {**manifest, "metadata": metadata}
     lines = "".join(f"  - {entry}\n" for entry in entries)
-    return f"{COMMENT}{yaml.dump(head, Dumper=yaml.CSafeDumper, sort_keys=False)}  partitions:\n{lines}"
+    return f"{COMMENT}{dump([head])}  partitions:\n{lines}"
 
 
 def _digest(folder: Path) -> dict[str, Any]:

@@ -1,13 +1,11 @@
-"""Manifests of PartitionReassignments as YAML, checked as the API server's schema checks them."""
+"""Manifests of PartitionReassignments, checked as the API server's schema checks them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from reassign.api.common import API_VERSION
@@ -37,13 +35,6 @@ def read(text: str, file: Path) -> list[Manifest]:
     return manifests
 
 
-def write(manifests: Sequence[Mapping[str, Any]], *, explicit_start: bool = True) -> str:
-    """Return the manifests as YAML documents, with lists of numbers in one line."""
-    return yaml.dump_all(
-        manifests, Dumper=_Dumper, sort_keys=False, explicit_start=explicit_start, width=120, allow_unicode=True
-    )
-
-
 def _items(document: Any) -> list[Any]:
     items = document.get("items") if isinstance(document, dict) else None
     return items if isinstance(items, list) else [document]
@@ -56,9 +47,11 @@ def check(manifest: Any, file: str) -> None:
         raise _refusal(f"{file} has a {str(kind)[:SHOWN]}, not only PartitionReassignments; take that out")
     if manifest.get("apiVersion") != API_VERSION:
         raise _refusal(f"{file} is of {manifest.get('apiVersion')}, not {API_VERSION}; convert it")
-    if not (isinstance(manifest.get("metadata"), dict) and isinstance(manifest["metadata"].get("name"), str)):
+    name = manifest["metadata"].get("name") if isinstance(manifest.get("metadata"), dict) else None
+    if name is None:
         raise _refusal(f"a PartitionReassignment in {file} has no metadata.name; add it")
-    name = manifest["metadata"]["name"]
+    if not isinstance(name, str):
+        raise _refusal(f"{file}: metadata.name is {str(name)[:SHOWN]}, which is no text to YAML; put it in quotes")
     for what, pattern in (("name", OBJECT_NAME), ("namespace", NAMESPACE_NAME)):
         text = manifest["metadata"].get(what)
         if isinstance(text, str) and not pattern.fullmatch(text):
@@ -94,19 +87,3 @@ def _check_written(manifest: Manifest, file: str) -> None:
 
 def _refusal(message: str) -> PlanningError:
     return PlanningError(Reason.CANNOT_BE_READ, message)
-
-
-class _Dumper(yaml.CSafeDumper):
-    """A dumper that writes lists of numbers in one line, as people write replicas."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _list(dumper: yaml.CSafeDumper, data: Sequence[Any]) -> yaml.Node:
-    flat = all(isinstance(item, int | str) for item in data)
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=flat)
-
-
-_Dumper.add_representer(list, _list)
-_Dumper.add_representer(tuple, _list)
