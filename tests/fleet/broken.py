@@ -235,6 +235,12 @@ def with_a_partition_twice(root: Path, name: str) -> None:
     edited(good(root, name), "partitions", lambda rows: [*rows, rows[0]])
 
 
+@breaks("UnseenTwice")
+def with_a_silent_broker_twice(root: Path, name: str) -> None:
+    silent = Unseen((), frozenset(), frozenset({2}))
+    edited(good(root, name, unseen=silent), "unseen", lambda rows: [*rows, *rows])
+
+
 @breaks("PartitionGap")
 def without_a_partition(root: Path, name: str) -> None:
     edited(good(root, name), "partitions", lambda rows: [*rows[:2], *rows[3:]])
