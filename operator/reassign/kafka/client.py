@@ -53,7 +53,10 @@ log = structlog.get_logger()
 
 
 class KafkaClient:
-    """A client of one cluster, made with `connect`; one task observes and acts at a time."""
+    """A client of one cluster, made with `connect`; one task observes and acts at a time.
+
+    Beside it another may read the layout.
+    """
 
     def __init__(
         self,

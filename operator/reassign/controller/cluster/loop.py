@@ -27,6 +27,7 @@ from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.reading import named
 from reassign.controller.objects.store import Store
+from reassign.controller.plans.goal_watch import GoalReading, GoalWatch
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
 from reassign.controller.writing.throttle_record import ThrottleRecord
@@ -100,6 +101,7 @@ class ClusterLoop:
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
     outage: Outage = field(init=False)
+    goals: GoalWatch = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _pace: Pace = field(default_factory=Pace)
     _reads: frozenset[ConfigResource] = frozenset()
@@ -117,6 +119,7 @@ class ClusterLoop:
         self.unserved = Unserved(self.key, self.store, self.writer, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.writer, self.metrics, record)
         self.outage = Outage(self.name, self.metrics)
+        self.goals = GoalWatch(self.unserved.problem_of)
 
     @property
     def name(self) -> str:
@@ -134,6 +137,7 @@ class ClusterLoop:
         finally:
             self.health.forget(self.name)
             self.metrics.forget(self.name)
+            self.goals.stop()
             await self.observer.close()
 
     async def _safe_tick(self) -> float | None:
@@ -229,8 +233,7 @@ class ClusterLoop:
         observed = await self.observer.observe(cluster, pinned, resources, throttle, in_doubt)
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
-        watched = self.plans.watched(self.key)
-        observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain, watched)
+        observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
         self.outage.observed()
         return observed
 
@@ -277,13 +280,17 @@ class ClusterLoop:
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
-        connection, layout = self.observer.connection, observed.layout
-        served = self.plans.serve_cluster(cluster, resources, seen, connection, self.wake.set, layout)
+        goals = await self._attempt(self._look_at_goals(), lambda _: None)
+        served = self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set, goals)
         plans = await self._attempt(served, lambda _: None)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
+
+    async def _look_at_goals(self) -> GoalReading | None:
+        assert self.observer.client is not None
+        return self.goals.look(self.observer.client, self.plans.watched(self.key), self.wake.set)
 
     async def _write(self, write: Awaitable[None], unwritten: list[Problem]) -> bool:
         """Write to our own objects; return whether that succeeded, and collect what it met where it did not.

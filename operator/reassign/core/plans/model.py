@@ -129,6 +129,15 @@ class GoalSeen:
     """ReassignmentPlanStatus.unregistered_brokers."""
 
 
+@dataclass(frozen=True, slots=True)
+class GoalUnseen:
+    """Why the cluster could not be observed for the goal."""
+
+    problem: Problem
+    retry_seconds: float | None = None
+    """How long after that it is tried again; None where something has to change first."""
+
+
 def manifest_digest(manifest: Manifest) -> str:
     """Return the digest of the PartitionReassignment that a manifest makes."""
     return spec_digest(PartitionReassignmentSpec.model_validate(manifest["spec"]))
