@@ -95,7 +95,7 @@ class ApiServer:
     def foreign_cancels(self, uid: str) -> bool:
         return False
 
-    def note_served(self, uid: str, problem: object) -> None:
+    def note_served(self, uid: str, problem: object, *, keeps: bool = False) -> None:
         """There is no other KafkaCluster."""
 
     def has_record(self, uid: str) -> bool:

@@ -156,9 +156,13 @@ class Records:
                 await self.release(owner.uid)
 
     def _is_forsaken(self, cluster: str) -> bool:
-        """Whether nothing restores what a KafkaCluster that is gone has set: no other one is there for its brokers."""
+        """Whether nothing restores what a KafkaCluster that is gone has set: no other one is there for its brokers.
+
+        Which brokers these were is not known where an earlier version made the record, and never reached them again.
+        """
         peers, cluster_id, now = self._store.peers(), self._store.cluster_id(cluster), self._store.clock()
-        others = any(p.cluster_id == cluster_id and p.unready != Reason.CLUSTER_NOT_FOUND for p in peers)
+        same = [p for p in peers if cluster_id is not None and p.cluster_id == cluster_id]
+        others = any(p.unready != Reason.CLUSTER_NOT_FOUND for p in same)
         return not (others or any(p.uid == cluster and now - p.since < UNDO_WAITS_SECONDS for p in peers))
 
     async def release(self, uid: str) -> None:

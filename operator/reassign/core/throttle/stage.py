@@ -64,6 +64,8 @@ class ThrottleDecision:
 
     record: RecordedThrottles | None = None
     """The record from now on: it is written before the changes are made."""
+    before: RecordedThrottles | None = None
+    """The record that it was decided by."""
     changes: tuple[Change, ...] = ()
     """In the order in which they are to be made."""
     reads: frozenset[ConfigResource] = frozenset()
@@ -192,6 +194,7 @@ def _fitting(
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     return ThrottleDecision(
         record=_with_problem(_sent(diff, record, memory.recent, recent), {**memory.problems, **read.problems}),
+        before=record,
         changes=diff.changes,
         # what could not be set is not another client's doing
         drift=None if memory.problems else diff.drift,
@@ -284,6 +287,15 @@ def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Coll
     return between_brokers.union(*log_dir_moves_of(record).values())
 
 
+def needed(record: RecordedThrottles | None, snapshot: Snapshot) -> bool:
+    """Whether moves in flight need the throttles of a record; a copy on a broker that is down is no such move."""
+    if record is None:
+        return False
+    copying = (snapshot.brokers.get(throttle.broker) for throttle in record.brokers if throttle.copying)
+    live = any(broker and not broker.fenced for broker in copying)
+    return live or bool(left_moves(record, frozenset(), snapshot))
+
+
 def _resources(keys: Iterable[ConfigKey], live: frozenset[int]) -> frozenset[ConfigResource]:
     return frozenset(key.resource for key in keys if _can_be_set(key.resource, live))
 
@@ -306,9 +318,9 @@ def _with_problem(
 def _with_overwritten(
     before: RecordedThrottles | None, after: RecordedThrottles | None, observed: Observed
 ) -> RecordedThrottles | None:
-    """Keep in the record the rates that another installation has set over ours.
+    """Keep in the record the rates that another installation, or another KafkaCluster, has set over ours.
 
-    When that installation is done it sets our rates again, since it found them.
+    When it is done it sets our rates again, since it found them; or the other KafkaCluster takes the record over.
     """
     old, new = read_throttles(before), read_throttles(after)
     for key, ours in old.items():
