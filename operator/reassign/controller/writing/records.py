@@ -44,11 +44,12 @@ class Records:
         self._store = store
 
     def up_to_date(self, resource: Resource) -> bool:
-        """Whether its records say how it is to be undone without it."""
+        """Whether its records say how it is to be undone without it, and how many there are."""
         spec = resource.spec
         policy = spec.deletion_policy, spec.deletion_deadline_seconds
-        known = (part.spec for part in self._store.parts(resource.uid))
-        return all((part.deletion_policy, part.deletion_deadline_seconds) == policy for part in known)
+        known = [part.spec for part in self._store.parts(resource.uid)]
+        uncounted = known and known[0].parts and known[0].parts < len(known)  # a write was cut short
+        return not uncounted and all((p.deletion_policy, p.deletion_deadline_seconds) == policy for p in known)
 
     async def write(self, resource: Resource, record: Record, *, held: bool) -> None:
         """Write the parts that change; with our finalizer where they are to be `held`.
