@@ -266,7 +266,7 @@ class ClusterLoop:
             hold = replace(self._hold(cluster, observed, resources, awaited), left=left)
         except Exception as error:
             hold = unknown_hold(self.parts.failed(error))
-        self.store.note_served(cluster.metadata.uid, hold.hold)  # a peer decides by that from now on
+        self.store.note_served(cluster.metadata.uid, hold.hold, keeps=hold.keeps)  # a peer decides by that from now on
         if self.key[0] not in self.store.unreadable_namespaces:
             await self.parts.write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
         last = unwritten[-1] if unwritten else None
