@@ -108,6 +108,8 @@ class Stage:
     made: Planned | Problem | None = None
     fails: Problem | None = None
     unseen: Problem | None = None
+    unsettled: set[TopicPartition] = field(default_factory=set)
+    """Partitions of which metadata may show the past."""
     has_finalizer: bool = False
     deleted: bool = False
     gone: bool = False
@@ -149,9 +151,10 @@ class Stage:
             plan = self.plan
             outcome = self.made if isinstance(self.made, Problem) or self._made_for(plan) else None
             goal, self.seen, now = self.seen, None, START + timedelta(seconds=self.now)
-            decision = decide_plan(plan, resources, seen, outcome, now, goal=goal)
+            known = {"goal": goal, "is_settled": lambda tp: tp not in self.unsettled}
+            decision = decide_plan(plan, resources, seen, outcome, now, **known)
             kept = [Settled.of(replace(wave, has_finalizer=False)) or wave for wave in resources]
-            assert decide_plan(plan, kept, seen, outcome, now, goal=goal) == decision
+            assert decide_plan(plan, kept, seen, outcome, now, **known) == decision
             for index, step in enumerate(decision.steps):
                 if index == die_after:
                     self.made = None

@@ -278,7 +278,8 @@ class ClusterLoop:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
         connection, layout = self.observer.connection, observed.layout
-        served = self.plans.serve_cluster(cluster, resources, seen, connection, self.wake.set, layout)
+        settled = self.memory.recent.settled
+        served = self.plans.serve_cluster(cluster, resources, seen, connection, self.wake.set, layout, settled)
         plans = await self._attempt(served, lambda _: None)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
             await self.writer.release_object(self.store.cluster(self.key) or obj)

@@ -34,6 +34,7 @@ from reassign.core.plans.model import (
     CreateWave,
     DeleteWave,
     GoalSeen,
+    IsSettled,
     MakePlan,
     Manifest,
     ObservedCluster,
@@ -77,6 +78,7 @@ class PlanInputs:
     """What each namespace may read of the cluster."""
     layout: Layout | None = None
     """Where all replicas are, where that was looked at just now."""
+    is_settled: IsSettled = lambda _: True
 
     def rendered(self, plan: PlanResource, known: T) -> T | Problem:
         """Return what is known, or the problem as the plan's namespace may read it."""
@@ -112,6 +114,7 @@ class Plans:
         connection: Connection | None,
         wake: Callable[[], object],
         layout: Layout | None = None,
+        is_settled: IsSettled = lambda _: True,
     ) -> float | None:
         """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
         permission, throttle = permission_of(cluster), ThrottleRules.of(cluster.spec)
@@ -129,7 +132,7 @@ class Plans:
 
         key = cluster.metadata.namespace, cluster.metadata.name
         judged = frozenset(resource.uid for resource in resources)
-        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, layout))
+        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, layout, is_settled))
 
     async def have_wait(self, key: ClusterKey, problem: Problem) -> None:
         """Say on the plans of a cluster why nothing of them may begin."""
@@ -183,7 +186,7 @@ class Plans:
         job = inputs.job(plan)
         found = inputs.rendered(plan, self.planner.made(job) if job else None)
         goal, made = (found, None) if isinstance(found, GoalSeen) else (_watched(plan, job, inputs.layout), found)
-        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread, goal)
+        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread, goal, inputs.is_settled)
         for step in decision.steps:
             await self._perform(plan, step, inputs)
         now = self._store.plan(plan.uid)
