@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -39,8 +39,8 @@ class Silent:
     def read(self, make: Any) -> Any:
         return SimpleNamespace(error_code=0, error_message=None, topics=[], cluster_id="id", brokers=self.brokers)
 
-    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
-        return self.read(make), first
+    def read_by(self, make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
+        return self.read(make), next(iter(first), None)
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
         self.asked.append(broker)
@@ -119,7 +119,7 @@ class Listing(Silent):
         super().__init__(3)
         self.in_flight: set[TopicPartition] = set()
 
-    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
+    def read_by(self, make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
         return self.read(make), 2
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
@@ -207,17 +207,17 @@ class Offsets(Silent):
         self.denied = False
 
     def read(self, make: Any) -> Any:
-        return self.read_by(make, None)[0]
+        return self.read_by(make, ())[0]
 
-    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
-        request = make()
-        self.requests.append((type(request), first))
+    def read_by(self, make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
+        request, asked = make(), next(iter(first), None)
+        self.requests.append((type(request), asked))
         if isinstance(request, ListPartitionReassignmentsRequest):
             moves = [SimpleNamespace(name="orders", partitions=[SimpleNamespace(partition_index=0, **MOVE)])]
             return SimpleNamespace(error_code=0, error_message=None, topics=moves), 1
         if isinstance(request, DescribeQuorumRequest):
             return SimpleNamespace(error_code=31 if self.denied else 0, topics=[self._quorum()]), 1
-        return super().read(make), 2 if first in self.down else first
+        return super().read(make), 2 if asked in self.down else asked
 
     @staticmethod
     def _quorum() -> SimpleNamespace:
@@ -286,11 +286,40 @@ def test_offsets_that_may_not_be_read_are_not_known() -> None:
     assert (wire.asked_for_offsets, forwarded.offsets, forwarded.fetched) == (1, None, None)
 
 
+def test_the_brokers_that_are_named_first_list_in_their_order() -> None:
+    wire: Any = Offsets()
+    order: list[Sequence[int]] = []
+
+    def read_by(make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
+        order.append(first)
+        return Offsets.read_by(wire, make, first)
+
+    wire.read_by = read_by
+    wire.observe(Doubts(first=(2, 1)))
+    assert [*order[0]] == [2, 1]
+
+
+@pytest.mark.parametrize(("first", "asked"), [((), [1, 2]), ((100, 2, 1), [2, 1]), ((1,), [1, 2])])
+def test_brokers_are_asked_one_after_another_in_an_order(first: tuple[int, ...], asked: list[int]) -> None:
+    wire = Wire(Connection("b:9092"))
+    wire._manager, wire._last = Manager(), 1
+    met: list[object] = []
+
+    async def attempt(node: object) -> None:
+        met.append(node)
+        raise KafkaTimeoutError
+
+    with pytest.raises(KafkaTimeoutError):
+        asyncio.run(wire._any(attempt, first))
+    wire.close()
+    assert met == asked
+
+
 class OneHangs(Silent):
     """Three brokers, of which the last one hangs."""
 
-    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
-        assert first == 0
+    def read_by(self, make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
+        assert [*first] == [0]
         return super().read_by(make, first)
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:

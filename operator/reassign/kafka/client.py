@@ -123,8 +123,9 @@ class KafkaClient:
         """Read all reassignments in flight, all brokers, these topics, and the sizes of these partitions.
 
         Each broker in doubt is asked for a list as well, which shows that it forwards to the controller again
-        (`Forwarding`). The list that counts is asked of one of them, where one answers. Metadata is read from the
-        broker of that list, if it answers, and behind the list the offsets of the metadata log, if they are needed.
+        (`Forwarding`). The list that counts is asked of one of them, where one answers, or else of the `first` that
+        does. Metadata is read from the broker of that list, if it answers, and behind the list the offsets of the
+        metadata log, if they are needed.
 
         Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`). Unless
         `sizes_of` is None, the snapshot has the sizes of all partitions in flight too. It then has the log directories
@@ -193,12 +194,11 @@ class KafkaClient:
 
     async def _list(self, doubts: Doubts) -> tuple[dict[TopicPartition, Reassignment], Forwarded]:
         """Return the reassignments in flight, and which brokers forwarded a list; the last list counts."""
-
         asked = doubts.brokers
         answers = await asyncio.gather(*(_heard(self._ask(requests.forwards, self._wire, b)) for b in asked))
         heard = [b for b, answer in zip(asked, answers, strict=True) if not isinstance(answer, Problem)]
-        first = heard[0] if heard else self._via
-        reassignments, self._via = await self._call(requests.all_reassignments, self._wire, first)
+        listed = await self._call(requests.all_reassignments, self._wire, heard or doubts.first)
+        reassignments, self._via = listed
         brokers = {*heard, *([] if self._via is None else [self._via])}
         ended = any(tp not in reassignments for tp in doubts.lately)
         needed = doubts.offsets or ended or doubts.reader not in (None, self._via)
@@ -222,7 +222,8 @@ class KafkaClient:
         All metadata is one request. Topics that we may not describe are left out; the brokers' logs show them. A broker
         that does not answer in time has no log directories. Raises ClusterError when the cluster does not answer.
         """
-        reassignments, via = await self._call(requests.all_reassignments, self._wire, self._via)
+        first = () if self._via is None else (self._via,)
+        reassignments, via = await self._call(requests.all_reassignments, self._wire, first)
         brokers = (await self._call(requests.cluster, self._wire))[1]
         found = await self._call(self._layout, brokers, reassignments, via)
         alive = [broker for broker in logs_of(found) if broker in brokers and not brokers[broker].fenced]
@@ -249,10 +250,9 @@ class KafkaClient:
         return await self._call(self._shortages)
 
     def _shortages(self) -> dict[str, Topic]:
-        described, _, _ = requests.topics(self._wire, None)
         short = {
             name: (id, {n: p for n, p in partitions.items() if p.leader is None or not p.isr >= set(p.replicas)})
-            for name, (id, partitions) in described.items()
+            for name, (id, partitions) in requests.topics(self._wire, None).topics.items()
         }
         short = {name: (id, partitions) for name, (id, partitions) in short.items() if partitions}
         minima, _ = self._min_insync_replicas.of({name: id for name, (id, _) in short.items()})
