@@ -8,15 +8,17 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kafka.errors import KafkaTimeoutError
-from kafka.protocol.admin import DescribeQuorumRequest, ListPartitionReassignmentsRequest
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeQuorumRequest, ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from reassign.controller.plans.planner import SECONDS
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.forwarding import NO_DOUBTS, Doubts, MetadataOffsets
+from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs, Result
 from reassign.kafka.client import SIZES_SECONDS, TOGETHER_SECONDS, KafkaClient
@@ -313,6 +315,62 @@ def test_brokers_are_asked_one_after_another_in_an_order(first: tuple[int, ...],
         asyncio.run(wire._any(attempt, first))
     wire.close()
     assert met == asked
+
+
+class MadeMeanwhile(Silent):
+    """Brokers with logs of topics that the metadata of all topics does not show: `hidden`, and some made since then."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.named: list[str] = []
+
+    def read(self, make: Any) -> Any:
+        request = make()
+        if isinstance(request, DescribeConfigsRequest):
+            config = SimpleNamespace(name="min.insync.replicas", value="2")
+            names = [resource.resource_name for resource in request.resources]
+            return SimpleNamespace(
+                results=[
+                    SimpleNamespace(error_code=0, error_message=None, resource_name=name, configs=[config])
+                    for name in names
+                ]
+            )
+        if not isinstance(request, MetadataRequest):
+            return super().read(make)
+        named = sorted(topic.name for topic in request.topics or ())
+        self.named += named
+        return SimpleNamespace(topics=[self._topic(name) for name in named or ["orders"]])
+
+    @staticmethod
+    def _topic(name: str) -> SimpleNamespace:
+        row = {"replica_nodes": [0], "isr_nodes": [0], "leader_id": 0, "offline_replicas": []}
+        partition = SimpleNamespace(partition_index=0, **row)
+        code = {"hidden": 29, "deleted": 3}.get(name, 0)
+        return SimpleNamespace(error_code=code, name=name, topic_id=UUID(int=1), partitions=[partition])
+
+    def read_from(self, broker: int, request: object, seconds: float) -> Any:
+        log = SimpleNamespace(partition_index=0, partition_size=100, is_future_key=False)
+        logs = [SimpleNamespace(name=n, partitions=[log]) for n in ("orders", "made", "hidden", "deleted")]
+        described = {"error_code": 0, "log_dir": "/data", "is_cordoned": False, "total_bytes": -1, "usable_bytes": -1}
+        return SimpleNamespace(error_code=0, results=[SimpleNamespace(topics=logs, **described)])
+
+
+def unseen_topics(ask: Callable[[KafkaClient], Coroutine[Any, Any, Layout]]) -> list[str]:
+    """The topics that have logs and no metadata; those that a layout shows have their replicas in it."""
+    wire: Any = MadeMeanwhile()
+    with ThreadPoolExecutor(1) as executor:
+        found = asyncio.run(ask(KafkaClient(Connection("b:9092"), wire, executor, lambda: None)))
+    assert wire.named == ["deleted", "hidden", "made"], "asked once, and only for what was not shown"
+    assert found.replicas == {0: {"orders": 1, "made": 1}}
+    return [logs.topic for logs in found.unseen({0}).logs]
+
+
+def test_a_topic_made_during_an_observation_is_not_hidden() -> None:
+    async def everything(client: KafkaClient) -> Layout:
+        return layout_seen(await client.observe_everything())
+
+    assert unseen_topics(lambda client: client.observe_layout(lambda _: [0])) == ["deleted", "hidden"]
+    assert unseen_topics(everything) == ["deleted", "hidden"]
 
 
 class OneHangs(Silent):
