@@ -111,6 +111,8 @@ class Stage:
     unseen: Problem | None = None
     blind: GoalUnseen | None = None
     """Why an observation of the goal fails."""
+    unsettled: set[TopicPartition] = field(default_factory=set)
+    """Partitions of which metadata may show the past."""
     has_finalizer: bool = False
     deleted: bool = False
     gone: bool = False
@@ -152,9 +154,10 @@ class Stage:
             plan = self.plan
             outcome = self.made if isinstance(self.made, Problem) or self._made_for(plan) else None
             goal, self.seen, now = self.seen, None, START + timedelta(seconds=self.now)
-            decision = decide_plan(plan, resources, seen, outcome, now, goal=goal)
+            known = {"goal": goal, "is_settled": lambda tp: tp not in self.unsettled}
+            decision = decide_plan(plan, resources, seen, outcome, now, **known)
             kept = [Settled.of(replace(wave, has_finalizer=False)) or wave for wave in resources]
-            assert decide_plan(plan, kept, seen, outcome, now, goal=goal) == decision
+            assert decide_plan(plan, kept, seen, outcome, now, **known) == decision
             for index, step in enumerate(decision.steps):
                 if index == die_after:
                     self.made = None

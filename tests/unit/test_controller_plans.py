@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from reassign.controller.plans.job import Job, goal_of
 from reassign.controller.plans.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
 from reassign.controller.plans.plans import PlanInputs
 from reassign.controller.supervisor import Supervisor
+from reassign.core.model.awaited import Awaited
 from reassign.core.model.layout import layout_seen
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
@@ -30,7 +32,7 @@ from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason,
 from reassign.kafka.connection import Connection
 from reassign.kube.lease import LeaseLost
 from tests.unit.plan_world import GOAL, NEW, Planning
-from tests.unit.world import LATER, OURS, THEIRS, Object, api_object
+from tests.unit.world import LATER, OURS, THEIRS, Object, api_object, forget
 
 ENDED = "2026-01-01T00:00:00Z"
 STAYS = TopicPartition("stays", 0)
@@ -264,6 +266,19 @@ def test_a_withdrawn_approval_starts_no_wave_despite_a_stale_watch(world: Planni
     world.tick(3)
     assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
     assert world.says("AwaitingApproval")
+
+
+def test_a_move_that_has_just_ended_makes_no_plan_stale(world: Planning) -> None:
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    forget(world.loop, busy={OURS: Awaited(inf)})
+    world.kafka.replicas[OURS] = (4, 1, 2, 3)
+    world.approve()
+    world.tick(5)
+    assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
+    assert world.says("WaveInFlight")
+    world.kafka.replicas[OURS] = (1, 2, 3)
+    forget(world.loop, busy={})
+    world.tick(until=lambda: world.says("Completed"))
 
 
 def test_waves_behind_the_next_one_are_read_only_now_and_then(world: Planning) -> None:

@@ -793,6 +793,59 @@ def test_an_unapproved_plan_is_stale_only_while_the_cluster_differs() -> None:
     assert plan.true == set()
 
 
+def test_a_plan_is_not_stale_by_metadata_that_may_show_the_past() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.kafka.replicas[ORDERS[0]] = (4, 1, 2, 3)  # as it was in flight, before another client cancelled that
+    plan.unsettled = {ORDERS[0]}
+    plan.approve()
+    plan.tick(3)
+    assert (plan.released, plan.true) == ([], {"Reconciling"})
+    plan.kafka.replicas[ORDERS[0]] = (1, 2, 3)
+    plan.unsettled = set()
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
+def test_a_wave_starts_by_no_metadata_that_may_show_the_past() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.unsettled = {ORDERS[0]}
+    plan.approve()
+    plan.tick(3)
+    assert plan.released == []
+    plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
+    plan.unsettled = set()
+    plan.tick()
+    assert (plan.released, plan.true) == ([], {"Stalled", "PlanStale"})
+
+
+def test_a_stale_plan_stays_stale_while_metadata_may_show_the_past() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
+    plan.approve()
+    plan.tick()
+    said = plan.status.conditions
+    plan.unsettled = {ORDERS[0]}
+    plan.tick(2)
+    assert plan.status.conditions == said
+    plan.unsettled = set()
+    plan.kafka.replicas[ORDERS[0]] = (1, 2, 3)
+    plan.tick()
+    assert "the cluster is as the plan expects it again" in plan.message
+
+
+def test_what_is_in_flight_is_compared_though_metadata_has_not_settled() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.kafka.move_as_another(ORDERS[0], (5, 2, 3))
+    plan.unsettled = {ORDERS[0]}
+    plan.approve()
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
 def test_a_plan_without_approval_continues_once_the_cluster_fits() -> None:
     plan = stage(approval="NotRequired")
     fence(plan)

@@ -277,7 +277,8 @@ class ClusterLoop:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
         goals = await self.parts.attempt(self._look_at_goals(), lambda _: None)
-        served = self.plans.serve_cluster(cluster, resources, seen, self.observer.connection, self.wake.set, goals)
+        connection, settled = self.observer.connection, self.memory.recent.settled
+        served = self.plans.serve_cluster(cluster, resources, seen, connection, self.wake.set, goals, settled)
         plans = await self.parts.attempt(served, lambda _: None)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
             await self.writer.release_object(self.store.cluster(self.key) or obj)

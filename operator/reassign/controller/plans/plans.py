@@ -35,6 +35,7 @@ from reassign.core.plans.model import (
     DeleteWave,
     GoalSeen,
     GoalUnseen,
+    IsSettled,
     MakePlan,
     Manifest,
     ObservedCluster,
@@ -80,6 +81,7 @@ class PlanInputs:
     """What each namespace may read of the cluster."""
     goals: GoalReading | None = None
     """What was read just now for the plans whose goals are watched."""
+    is_settled: IsSettled = lambda _: True
 
     def rendered(self, plan: PlanResource, known: T) -> T | Problem:
         """Return what is known, or the problem as the plan's namespace may read it."""
@@ -115,6 +117,7 @@ class Plans:
         connection: Connection | None,
         wake: Callable[[], object],
         goals: GoalReading | None = None,
+        is_settled: IsSettled = lambda _: True,
     ) -> float | None:
         """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
         permission, throttle = permission_of(cluster), ThrottleRules.of(cluster.spec)
@@ -132,7 +135,7 @@ class Plans:
 
         key = cluster.metadata.namespace, cluster.metadata.name
         judged = frozenset(resource.uid for resource in resources)
-        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, goals))
+        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, goals, is_settled))
 
     async def have_wait(self, key: ClusterKey, problem: Problem) -> None:
         """Say on the plans of a cluster why nothing of them may begin."""
@@ -195,7 +198,7 @@ class Plans:
             goal = inputs.goals.of(plan, job)
         if isinstance(goal, GoalUnseen):
             goal = replace(goal, problem=inputs.rendered(plan, goal.problem))
-        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread, goal)
+        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread, goal, inputs.is_settled)
         status = await self._act(plan, decision, inputs)
         now = self._store.plan(plan.uid)
         if now and (now.generation, now.deleted) == (plan.generation, plan.deleted):

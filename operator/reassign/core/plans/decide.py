@@ -21,6 +21,7 @@ from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
+from reassign.core.plans import staleness
 from reassign.core.plans.conditions import done, goal_met, names, refusal, stalls, states_of, summary_of
 from reassign.core.plans.model import (
     AddFinalizer,
@@ -28,6 +29,7 @@ from reassign.core.plans.model import (
     DeleteWave,
     GoalSeen,
     GoalUnseen,
+    IsSettled,
     MakePlan,
     ObservedCluster,
     ObserveGoal,
@@ -44,7 +46,6 @@ from reassign.core.plans.model import (
     state_of,
     unended,
 )
-from reassign.core.plans.staleness import differences
 from reassign.core.report.conditions import ConditionState, conditions, unsettled
 from reassign.errors import Reason
 from reassign.text import cut
@@ -66,17 +67,19 @@ def decide_plan(
     now: datetime,
     unread: Sequence[Unread] = (),
     goal: GoalSeen | GoalUnseen | None = None,
+    is_settled: IsSettled = lambda _: True,
 ) -> PlanDecision:
     """Decide what to do about a plan, given the PartitionReassignments that are labelled as its waves.
 
     `made` is what planning came to for the spec and the KafkaCluster as they are, if it has been tried; `unread` are
-    waves that cannot be read; `goal` is what was observed of the goal since all waves are done, or why nothing was.
+    waves that cannot be read; `goal` is what was observed of the goal since all waves are done, or why nothing was. A
+    wave waits, and is not compared with the cluster, where a partition of it is not settled.
     """
     if plan.deleted:
         return _take_down(plan, waves, unread, now)
     if plan.planned:
-        return _carry_out(plan, waves, unread, seen, now, goal)
-    return _plan_anew(plan, waves, unread, seen, made, now)
+        return _carry_out(plan, waves, unread, seen, now, goal, is_settled)
+    return _plan_anew(plan, waves, unread, seen, made, now, is_settled)
 
 
 def refused(
@@ -125,6 +128,7 @@ def _plan_anew(
     seen: ObservedCluster,
     made: Planned | Problem | None,
     now: datetime,
+    is_settled: IsSettled,
 ) -> PlanDecision:
     nothing = ReassignmentPlanStatus(conditions=plan.status.conditions)
 
@@ -168,7 +172,7 @@ def _plan_anew(
         }
     )
     # no wave starts before status says of what
-    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now, None), steps=[])
+    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now, None, is_settled), steps=[])
 
 
 def _too_many(made: Planned) -> Problem:
@@ -211,12 +215,15 @@ class WaveStop:
     spoilt: Problem | None
     differences: Sequence[str]
     """How the cluster differs from what the next wave expects."""
+    unsettled: bool
+    """Whether metadata may show the past of a partition in the next wave."""
     stale_digest: str | None
     """The plan that was approved before the cluster differed."""
     unapproved: bool
 
     def __bool__(self) -> bool:
-        return bool(self.spoilt or self.differences or self.stale_digest is not None or self.unapproved)
+        differs = self.differences or self.unsettled or self.stale_digest is not None
+        return bool(self.spoilt or differs or self.unapproved)
 
 
 def _carry_out(
@@ -226,6 +233,7 @@ def _carry_out(
     seen: ObservedCluster,
     now: datetime,
     goal: GoalSeen | GoalUnseen | None,
+    is_settled: IsSettled,
 ) -> PlanDecision:
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
     progress = _wave_progress(plan, waves, unread)
@@ -234,15 +242,23 @@ def _carry_out(
     if not plan.has_finalizer:
         states = unsettled("WaveDue", "a wave is not done any more")
         return PlanDecision([AddFinalizer()], _status(plan, progress.status, states, now))
-    stop = _why_no_wave_may_start(plan, progress, seen)
+    stop = _why_no_wave_may_start(plan, progress, seen, is_settled)
     to_suspend = _started_by_others(plan, progress, stop)
     steps: list[PlanStep] = [SuspendWave(wave) for wave in to_suspend]
     if progress.due and not (stop or progress.running) and isinstance(seen, Snapshot):
         steps.append(StartWave(progress.due))
     ahead = [w for w in progress.running if w not in to_suspend and not (w is progress.current and plan.approved)]
     status = progress.status.model_copy(update={"stale_digest": stop.stale_digest})
-    states = states_of(replace(plan, status=status), progress.current, seen, stop.spoilt, stop.differences, ahead)
+    if stop.unsettled and not stop.differences and any(c.type == "PlanStale" for c in plan.status.conditions):
+        states = _as_before(plan)  # whether it fits again is not known yet
+    else:
+        states = states_of(replace(plan, status=status), progress.current, seen, stop.spoilt, stop.differences, ahead)
     return PlanDecision(steps, _status(plan, status, states, now))
+
+
+def _as_before(plan: PlanResource) -> list[ConditionState]:
+    said = (c for c in plan.status.conditions if c.type != "GoalMet")
+    return [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in said]
 
 
 def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread]) -> WaveProgress:
@@ -264,11 +280,14 @@ def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unre
     )
 
 
-def _why_no_wave_may_start(plan: PlanResource, progress: WaveProgress, seen: ObservedCluster) -> WaveStop:
-    differs: list[str] = []
+def _why_no_wave_may_start(
+    plan: PlanResource, progress: WaveProgress, seen: ObservedCluster, is_settled: IsSettled
+) -> WaveStop:
+    differs, waits = list[str](), False
     if progress.due and isinstance(seen, Snapshot):
-        differs = differences(progress.due, seen)
-    return WaveStop(progress.spoilt, differs, _stale_digest(plan, bool(differs)), not plan.approved)
+        differs = staleness.differences(progress.due, seen, is_settled)
+        waits = staleness.unsettled(progress.due, seen, is_settled)
+    return WaveStop(progress.spoilt, differs, waits, _stale_digest(plan, bool(differs)), not plan.approved)
 
 
 def _started_by_others(plan: PlanResource, progress: WaveProgress, stop: WaveStop) -> list[Resource]:
