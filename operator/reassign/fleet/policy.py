@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from reassign.api.common import Model, NamespaceName, bytes_of
 from reassign.api.digest import hashed
@@ -24,6 +25,12 @@ from reassign.planning.problem import goals, model
 from reassign.text import first_error
 
 ClusterPattern = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS, pattern=r"^[a-z0-9.*?-]+$")]
+
+
+def _check_each_once(field: str, items: Collection[object] | None) -> None:
+    """Raise ValueError for what is there twice: a ReassignmentPlan may not have it either."""
+    if twice := [item for item, number in Counter(items or ()).items() if number > 1]:
+        raise ValueError(f"{field} names {twice[0]} more than once: take one out")
 
 
 class Terms(Model):
@@ -45,6 +52,16 @@ class Terms(Model):
     """Options of the PartitionReassignments."""
     min_free_disk_percent: Annotated[int, Field(ge=0, le=99)] = 10
     """What stays free of each volume."""
+
+    @model_validator(mode="after")
+    def _names_each_once(self) -> Self:
+        goal = self.goal
+        _check_each_once("topics.include", self.topics.include)
+        _check_each_once("topics.exclude", self.topics.exclude)
+        _check_each_once("goal.drainBrokers", goal.drain_brokers)
+        _check_each_once("goal.brokers", goal.brokers)
+        _check_each_once("goal.balance.by", goal.balance.by if goal.balance else None)
+        return self
 
     @model_validator(mode="after")
     def _is_no_contradiction(self) -> Self:
@@ -80,6 +97,12 @@ class Override(Terms):
 
     clusters: Annotated[tuple[ClusterPattern, ...], Field(min_length=1, max_length=1000)]
     """Names of clusters, with * for any characters and ? for one."""
+
+    @field_validator("clusters")
+    @classmethod
+    def _names_each_pattern_once(cls, clusters: tuple[str, ...]) -> tuple[str, ...]:
+        _check_each_once("it", clusters)
+        return clusters
 
     def matches(self, cluster: str) -> bool:
         return matches(cluster, self.clusters)
