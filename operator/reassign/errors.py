@@ -94,7 +94,8 @@ class Reason(StrEnum):
     THROTTLE_BELOW_PRODUCE_RATE = "ThrottleBelowProduceRate"
     """Producers write as fast as the move copies: raise the throttle, or find another bottleneck."""
     MOVE_STALLED = "MoveStalled"
-    """Nothing is copied, and no broker reports why: read the log of the named broker."""
+    """Nothing is copied, and no broker reports why, or the end of a move cannot be seen: read the log of the named
+    broker."""
 
     # a dry run
     WOULD_MOVE = "WouldMove"

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,8 +63,8 @@ class Brokers:
         brokers = [SimpleNamespace(broker_id=id, rack=None, is_fenced=False) for id in self._log_dirs]
         return SimpleNamespace(error_code=0, error_message=None, cluster_id="made", topics=[], brokers=brokers)
 
-    def read_by(self, make: Any, first: int | None = None) -> tuple[Any, int | None]:
-        return self.read(make), first
+    def read_by(self, make: Any, first: Sequence[int] = ()) -> tuple[Any, int | None]:
+        return self.read(make), next(iter(first), None)
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
         if type(request).__name__ == "DescribeConfigsRequest":

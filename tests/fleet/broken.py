@@ -172,6 +172,11 @@ def on_a_date_that_is_none(root: Path, name: str) -> None:
     shutil.move(good(root, name), root / "date=2026-02-30" / f"cluster={name}")
 
 
+@breaks("FutureSnapshot")
+def on_a_date_that_has_not_come(root: Path, name: str) -> None:
+    shutil.move(good(root, name), root / "date=9999-12-31" / f"cluster={name}")
+
+
 @breaks("OtherDate")
 def in_the_folder_of_another_date(root: Path, name: str) -> None:
     (root / "date=2026-01-30").mkdir(exist_ok=True)
@@ -233,6 +238,12 @@ def with_a_directory_twice(root: Path, name: str) -> None:
 @breaks("PartitionTwice")
 def with_a_partition_twice(root: Path, name: str) -> None:
     edited(good(root, name), "partitions", lambda rows: [*rows, rows[0]])
+
+
+@breaks("UnseenTwice")
+def with_a_silent_broker_twice(root: Path, name: str) -> None:
+    silent = Unseen((), frozenset(), frozenset({2}))
+    edited(good(root, name, unseen=silent), "unseen", lambda rows: [*rows, *rows])
 
 
 @breaks("PartitionGap")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,11 +25,13 @@ class Judged(NamedTuple):
 def judged(root: Path, policy: FleetPolicy | None = None) -> Judged:
     """Ask of each snapshot below the root, of the newest of each cluster all of it."""
     files = {str(file.relative_to(root)): file for file in sorted(root.rglob("*.parquet"))}
-    wanted = choose.wanted(File(path, file.stat().st_size) for path, file in files.items())
+    now = datetime.now(UTC)
+    wanted = choose.wanted((File(path, file.stat().st_size) for path, file in files.items()), now)
     newest = choose.presumed(wanted)
     rows = pa.concat_tables(ask(root, folder, folder in newest, policy) for folder in wanted)
     read = {file.path: file for file in map(file_of, of_kind(rows, "files").to_pylist())}
-    chosen = choose.choose(read.get(path) or File(path, file.stat().st_size) for path, file in files.items())
+    listed = (read.get(path) or File(path, file.stat().st_size) for path, file in files.items())
+    chosen = choose.choose(listed, now)
     good = {one.folder for one in chosen.newest}
     verdicts = (Verdict(**row) for row in of_kind(rows, "verdicts").to_pylist())
     by_rows = [one for one in verdicts if Folder(one.date, one.cluster) in good]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -139,22 +140,63 @@ def test_a_file_that_a_worker_may_not_read_is_a_fault_of_its_cluster(
     assert run(spark, job, lambda: None).left_out == {}  # the pass is not kept
 
 
-@pytest.mark.parametrize("local", ["file:", "nowhere:"])
-def test_a_file_that_changes_meanwhile_ends_the_run(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: str
+def doubled(file: Path) -> None:
+    file.write_bytes(file.read_bytes() * 2)
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def failing(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/sys/class/net/lo/speed")  # which can be opened, and not read
+
+
+WRONG = {
+    "file:": {doubled: "it has changed or gone", gone: "it has changed or gone", failing: "Invalid argument"},
+    "nowhere:": {doubled: "it has changed or gone", gone: "does not exist", failing: "Invalid argument"},
+}
+"""What is said of a file, by the storage that workers read themselves, all there is here or none."""
+
+
+def broken_before_it_is_read(patch: pytest.MonkeyPatch, *files: Path, breaks: Callable[[Path], None]) -> None:
+    """Break files when all are listed and none is read."""
+    wanted, left = one_pass.wanted, [*files]
+
+    def breaking(*about: Any) -> Any:
+        while left:
+            breaks(left.pop())
+        return wanted(*about)
+
+    patch.setattr(one_pass, "wanted", breaking)
+
+
+@pytest.mark.parametrize(("local", "breaks"), [(local, breaks) for local in WRONG for breaks in WRONG[local]])
+def test_a_file_that_cannot_be_read_leaves_out_its_cluster_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: str, breaks: Callable[[Path], None]
 ) -> None:
     monkeypatch.setattr(inventory, "LOCAL", local)
-    file = broken.good(tmp_path / "snapshots", "main") / "configs.parquet"
-    wanted = one_pass.wanted
+    folder = broken.good(tmp_path / "snapshots", "bad")
+    broken.good(tmp_path / "snapshots", "other")
+    broken_before_it_is_read(monkeypatch, folder / "configs.parquet", breaks=breaks)
+    result = run(spark, Job(str(tmp_path / "snapshots"), FleetPolicy(), str(tmp_path / "work")), lambda: None)
+    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {"bad": "FileNotRead"}
+    assert WRONG[local][breaks] in result.left_out["bad"]["message"]
+    assert result.summaries.keys() == {"other"}
+    assert not (tmp_path / "work" / FOLDER / MARKER).exists()  # another run may find it otherwise
 
-    def changing(files: Any) -> Any:
-        file.write_bytes(file.read_bytes() * 2)
-        return wanted(files)
 
-    monkeypatch.setattr(one_pass, "wanted", changing)
-    with pytest.raises(PlanningError, match="have changed or gone meanwhile") as error:
-        run(spark, Job(str(tmp_path / "snapshots"), FleetPolicy(), str(tmp_path / "work")), lambda: None)
-    assert error.value.reason is Reason.SPARK_FAILED
+@pytest.mark.parametrize("local", WRONG)
+def test_where_no_file_can_be_read_the_run_ends(
+    program: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: str
+) -> None:
+    monkeypatch.setattr(inventory, "LOCAL", local)
+    folder = broken.good(tmp_path / "snapshots", "main")
+    broken_before_it_is_read(monkeypatch, *folder.iterdir(), breaks=gone)
+    ran = Place(tmp_path / "snapshots", tmp_path).run()
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1), ran.err  # so a Job begins again
+    assert "have changed or gone meanwhile, or are not where executors look" in ran.err
 
 
 def test_an_unplannable_cluster_reports_why_and_affects_no_other(said: pa.Table) -> None:
@@ -175,28 +217,6 @@ def test_where_the_newest_folder_is_a_copy_the_snapshot_itself_is_asked(spark: S
     result = run(spark, job, lambda: None)
     assert [(one.date, one.kind) for one in result.verdicts] == [(broken.DAY, "DuplicateSnapshot")]
     assert (result.left_out, result.summaries["main"]["problem"], len(result.loads)) == ({}, None, 1)
-
-
-GONE = {"file:": "have changed or gone meanwhile", "nowhere:": "a snapshot cannot be read: check the storage"}
-"""What is said of it, by the storage that workers read themselves: all there is here, or none."""
-
-
-@pytest.mark.parametrize(("local", "told"), GONE.items())
-def test_a_file_that_goes_meanwhile_is_one_sentence(
-    program: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: str, told: str
-) -> None:
-    monkeypatch.setattr(inventory, "LOCAL", local)
-    folder = broken.good(tmp_path / "snapshots", "main")
-    wanted = one_pass.wanted
-
-    def gone(files: object) -> object:
-        (folder / "partitions.parquet").unlink()
-        return wanted(files)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(one_pass, "wanted", gone)
-    ran = Place(tmp_path / "snapshots", tmp_path).run()
-    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1), ran.err  # so a Job begins again
-    assert told in ran.err
 
 
 @pytest.mark.parametrize("own_process_from", [LARGE, 1], ids=["its worker", "its own"])
@@ -318,6 +338,27 @@ def test_a_snapshot_that_hangs_is_left_out(
     alarms = [int(file.read_text()) for file in tmp_path.glob("[0-9]*")]
     assert len(alarms) == 2, alarms  # of a worker, and then of its own process
     assert min(alarms) > 500
+
+
+def test_where_the_newest_snapshot_is_of_the_future_one_before_counts(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "snapshots"
+    future = datetime.now(UTC) + timedelta(days=2)
+    for name in ("clock", "folder"):
+        broken.good(root, name)
+    for name in ("clock", "only"):
+        snapshots.write(root / f"date={broken.DAY}" / "x", in_sync(broken.whole(name), future))
+        place = snapshots.place(root, name, future)
+        place.parent.mkdir(exist_ok=True)
+        (root / f"date={broken.DAY}" / "x").rename(place)
+    broken.good(root, "folder", days_ago=1).rename(root / f"date={future.date()}" / "cluster=folder")
+    job = Job(str(root), FleetPolicy(), str(tmp_path / "work"))
+    result = run(spark, job, lambda: None)
+    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {"only": "FutureSnapshot"}
+    assert {(one.cluster, one.kind) for one in result.verdicts} == {
+        (name, "FutureSnapshot") for name in ("clock", "folder", "only")
+    }
+    assert result.summaries.keys() == {"clock", "folder"}
+    assert not run(spark, job, lambda: None).reused  # its time comes
 
 
 def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSession, tmp_path: Path) -> None:

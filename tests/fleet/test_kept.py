@@ -85,6 +85,15 @@ def test_a_file_that_ends_too_early_is_an_error(spark: SparkSession) -> None:
         storage.Storage(spark).read(str(shorter))
 
 
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/work"])
+def test_a_work_folder_that_cannot_be_written_is_noticed_first(spark: SparkSession, tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(PlanningError, match=r"the work folder \S+ cannot be used") as error:
+        Kept(spark, str(tmp_path / place)).tables("key", never)
+    assert error.value.reason is Reason.CANNOT_BE_WRITTEN
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_of_parts_only_the_columns_are_read_that_are_wanted(spark: SparkSession, tmp_path: Path) -> None:
     first = Kept(spark, str(tmp_path))
     first.tables("key", tables(spark))

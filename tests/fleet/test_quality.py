@@ -194,6 +194,8 @@ def test_of_an_earlier_version_it_is_noted_that_nothing_is_known(tmp_path: Path)
         ({"broker": 1, "topic": "a", "logs": 1, "bytes": -1}, "NegativeNumber"),
         ({"broker": 9, "topic": "a", "logs": 1, "bytes": 1}, "UnknownBroker"),
         ({"broker": 9}, "UnknownBroker"),
+        ({"topic": "no/topic"}, "TopicName"),
+        ({"broker": 1, "topic": "", "logs": 1, "bytes": 1}, "TopicName"),
     ],
 )
 def test_rows_of_what_was_not_seen_are_checked(tmp_path: Path, row: dict[str, Any], kind: str) -> None:
@@ -201,6 +203,18 @@ def test_rows_of_what_was_not_seen_are_checked(tmp_path: Path, row: dict[str, An
     identity = {"cluster_id": "id-of-main", "taken_at": broken.TAKEN}
     broken.edited(folder, "unseen", lambda _: [identity | row])
     assert kinds_of(judged(tmp_path).checked, "main") == {kind}
+
+
+@pytest.mark.parametrize("row", [{"broker": 1, "topic": "a", "logs": 1, "bytes": 1}, {"topic": "a"}, {"broker": 1}])
+def test_what_was_not_seen_is_said_once(tmp_path: Path, row: dict[str, Any]) -> None:
+    folder = broken.good(tmp_path, "main")
+    other = {"broker": 2, "topic": "a", "logs": 1, "bytes": 1}
+    identity = {"cluster_id": "id-of-main", "taken_at": broken.TAKEN}
+    broken.edited(folder, "unseen", lambda _: [identity | row, identity | other])
+    assert kinds_of(judged(tmp_path).checked, "main") == set()
+    broken.edited(folder, "unseen", lambda rows: [*rows, identity | row])
+    [found] = judged(tmp_path).checked.quarantine
+    assert (found.kind, found.rows) == ("UnseenTwice", 2)
 
 
 def test_unknown_sizes_are_not_too_many_bytes(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from reassign.errors import PlanningError, Reason
@@ -16,7 +17,9 @@ from reassign.files.schema import SCHEMAS
 from reassign.fleet import choose, inventory, stages
 from reassign.fleet.choose import Folder
 from reassign.fleet.job import Job
-from reassign.fleet.policy import FleetPolicy
+from reassign.fleet.policy import FleetPolicy, parse
+from reassign.spark.storage import Storage
+from reassign.spark.stored import Stored
 from tests.fleet import broken
 
 
@@ -48,20 +51,26 @@ def test_a_clusters_folder_that_cannot_be_read_is_its_fault(spark: SparkSession,
     assert sorted(faults(spark, tmp_path)) == sorted(expected)
 
 
-def test_a_clusters_folder_that_goes_meanwhile_ends_the_run(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, real = broken.good(tmp_path, "main"), os.scandir
+def refusing(patch: pytest.MonkeyPatch, error: OSError, *folders: Path) -> None:
+    """Let these folders not be listed; root may list all."""
+    real = os.scandir
 
-    def replacing(path: str) -> Any:
-        if path == str(folder):
-            raise FileNotFoundError(2, "No such file or directory")
+    def scandir(path: str) -> Any:
+        if Path(path) in folders:
+            raise error
         return real(path)
 
-    monkeypatch.setattr(os, "scandir", replacing)
-    with pytest.raises(PlanningError) as error:
-        inventory.take(spark, str(tmp_path))
-    assert error.value.reason is Reason.SPARK_FAILED
+    patch.setattr(os, "scandir", scandir)
+
+
+def test_a_clusters_folder_that_goes_meanwhile_is_its_fault(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = broken.good(tmp_path, "main")
+    broken.good(tmp_path, "other")
+    refusing(monkeypatch, FileNotFoundError(2, "No such file or directory"), folder)
+    why = "its folder cannot be read (No such file or directory)"
+    assert sorted(faults(spark, tmp_path)) == [("main", table, why) for table in sorted(SCHEMAS)]
 
 
 def test_a_clusters_newest_folder_without_a_table_leaves_it_out(spark: SparkSession, tmp_path: Path) -> None:
@@ -91,12 +100,86 @@ def killed() -> Path:
     raise KeyboardInterrupt
 
 
-def test_a_day_that_is_a_link_to_nothing_ends_the_run(spark: SparkSession, tmp_path: Path) -> None:
-    broken.good(tmp_path, "main", days_ago=1)
-    (tmp_path / f"date={broken.DAY}").symlink_to(tmp_path / "nothing")
-    with pytest.raises(PlanningError, match=f"date={broken.DAY} cannot be read") as error:
+def test_a_day_that_cannot_be_read_leaves_out_what_may_be_in_it(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "snapshots"
+    broken.good(root, "before", days_ago=2)
+    broken.good(root, "after")
+    (root / "date=2026-01-30").symlink_to("nothing")
+    policy = parse("overrides: [{clusters: [hidden], waves: {maxPartitions: 1}}]", "")  # it may be in that folder
+    (tmp_path / "manifests" / "clusters" / "hidden").mkdir(parents=True)
+    wave = tmp_path / "manifests" / "clusters" / "hidden" / "wave-1.yaml"
+    wave.write_text("")
+    result = stages.run(spark, Job(str(root), policy, str(tmp_path / "work"), tmp_path / "manifests"), lambda: None)
+    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
+        "before": "FileNotRead",
+        "date=2026-01-30/": "FileNotRead",
+    }
+    assert "a newer one may be in date=2026-01-30: it cannot be read" in result.left_out["before"]["message"]
+    assert result.summaries.keys() == {"after"}
+    assert wave.exists()
+
+
+def test_where_no_day_can_be_read_the_run_ends(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / f"date={broken.DAY}").symlink_to("nothing")
+    with pytest.raises(PlanningError, match=f"date={broken.DAY}: it cannot be read") as error:
         inventory.take(spark, str(tmp_path))
     assert error.value.reason is Reason.CANNOT_BE_READ
+
+
+@pytest.mark.parametrize("closed", [f"date={broken.DAY}", f"date={broken.DAY}/cluster=main"])
+def test_a_folder_that_spark_cannot_list_is_told_from_the_others(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    monkeypatch.setattr(inventory, "LOCAL", "nowhere:")
+    broken.good(tmp_path, "main")
+    other = broken.good(tmp_path, "other", days_ago=1)
+    find, names = inventory.find, Storage.names
+
+    def refusing(storage: Storage, folder: str) -> list[str]:
+        return names(storage, f"{folder}/nothing" if folder.endswith(closed) else folder)
+
+    def find_readable(spark: SparkSession, base: str, ending: str, folders: Any = None) -> Any:
+        if folders is None or any(folder.startswith(closed) for folder in folders):
+            Storage(spark).names(f"{base}/nothing")
+        return find(spark, base, ending, folders)
+
+    monkeypatch.setattr(Storage, "names", refusing)
+    monkeypatch.setattr(inventory, "find", find_readable)
+    files = inventory.take(spark, str(tmp_path)).files
+    unread = {file.path for file in files if file.kind == choose.Kind.NOT_READ}
+    tables = {f"{closed}/{table}.parquet" for table in SCHEMAS}
+    assert unread == (tables if "cluster" in closed else {closed})
+    assert {file.path for file in files} - unread == {str(file.relative_to(tmp_path)) for file in other.iterdir()}
+
+
+def test_a_file_whose_length_spark_cannot_tell_is_a_fault_of_its_cluster(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inventory, "LOCAL", "nowhere:")
+    file = broken.good(tmp_path, "main") / "configs.parquet"
+    file.unlink()
+    file.symlink_to("/sys/class/net/lo/speed")  # which can be opened, and not read
+    listed = Stored.listed
+
+    def refusing(stored: Stored, base: str) -> Any:
+        if any(path.endswith("configs.parquet") for path in stored.urls):
+            raise PySparkException("[FAILED_READ_FILE.NO_HINT] Encountered error while reading file")
+        return listed(stored, base)
+
+    monkeypatch.setattr(Stored, "listed", refusing)
+    assert faults(spark, tmp_path) == [("main", "configs", "it cannot be read (Invalid argument)")]
+
+
+def test_a_link_for_a_clusters_folder_is_noticed_before_the_pass(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken.good(tmp_path / "snapshots", "main")
+    (tmp_path / "manifests" / "clusters").mkdir(parents=True)
+    (tmp_path / "manifests" / "clusters" / "main").symlink_to(tmp_path)
+    monkeypatch.delattr(stages, "one_pass")
+    job = Job(str(tmp_path / "snapshots"), FleetPolicy(), str(tmp_path / "work"), tmp_path / "manifests")
+    with pytest.raises(PlanningError, match="main is a symbolic link: replace it by a folder"):
+        stages.run(spark, job, lambda: None)
 
 
 def test_a_file_that_is_a_link_to_nothing_is_a_fault_of_its_cluster(spark: SparkSession, tmp_path: Path) -> None:
@@ -106,21 +189,23 @@ def test_a_file_that_is_a_link_to_nothing_is_a_fault_of_its_cluster(spark: Spark
     assert faults(spark, tmp_path) == [("main", "configs", "it cannot be read (No such file or directory)")]
 
 
-def test_a_day_that_cannot_be_read_is_refused_and_no_other_folder(
+def test_a_folder_that_has_no_snapshots_may_be_unreadable(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    day, real = broken.good(tmp_path, "main").parent, os.scandir
-
-    def refusing(path: str) -> Any:
-        if path in (str(day), str(tmp_path / "lost+found")):
-            raise PermissionError(13, "Permission denied")
-        return real(path)
-
+    broken.good(tmp_path, "main")
     (tmp_path / "lost+found").mkdir()
-    monkeypatch.setattr(os, "scandir", refusing)  # root may read all
+    refusing(monkeypatch, PermissionError(13, "Permission denied"), tmp_path / "lost+found")
+    assert faults(spark, tmp_path) == []
+
+
+def test_a_root_that_cannot_be_read_ends_the_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken.good(tmp_path, "main")
+    refusing(monkeypatch, PermissionError(13, "Permission denied"), tmp_path)
     with pytest.raises(PlanningError, match=r"cannot be read \(Permission denied\): check its storage") as error:
         inventory.take(spark, str(tmp_path))
-    assert str(day) in error.value.message
+    assert error.value.reason is Reason.CANNOT_BE_READ
 
 
 def test_links_are_followed_but_not_in_circles(spark: SparkSession, tmp_path: Path) -> None:

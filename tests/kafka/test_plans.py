@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from reassign.controller.cluster import observer
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
+from reassign.controller.plans import goal_watch
 from reassign.controller.plans.job import Job, work_out
 from reassign.controller.plans.planner import Planner
 from reassign.core.model.snapshot import TopicPartition
@@ -85,7 +85,7 @@ def test_a_plan_approved_by_its_digest_drains_a_broker_wave_by_wave(kafka: Kafka
 def test_what_lands_on_a_drained_broker_after_the_digest_is_observed(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(observer, "GOAL_SECONDS", 0.0)
+    monkeypatch.setattr(goal_watch, "GOAL_SECONDS", 0.0)
     name = kafka.topic([3, 0])
     spec = {"topics": {"include": [f"{name}*"]}, "goal": {"drainBrokers": [3]}}
     with closing(Operator(kafka, spec)) as operator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from reassign.core.model.memory import LAGS_SECONDS
 from tests.unit.sim import Driver, partitions
 
 ORIGINAL = dict(zip(partitions(4), [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 5)], strict=True))
@@ -30,7 +31,16 @@ class Disturbed(RuleBasedStateMachine):
 
 
 class Lagging(Disturbed):
-    """Brokers may fetch no metadata for a while, too."""
+    """Brokers may fetch no metadata for a while, too, and one for ever."""
+
+    for_good = False
+    """Whether broker 0 fetches none any more; then all others go on in the end."""
+
+    @rule()
+    def metadata_of_one_broker_stands_still_for_good(self) -> None:
+        self.for_good = True
+        self.driver.stand_still(0)
+        self.driver.tick()
 
     @rule(brokers=st.sampled_from(((0,), (0, 1))), seconds=st.integers(0, 12))
     def metadata_of_brokers_stands_still(self, brokers: tuple[int, ...], seconds: int) -> None:
@@ -38,5 +48,12 @@ class Lagging(Disturbed):
         self.driver.ticks(seconds)
 
     @rule()
-    def metadata_of_all_brokers_goes_on(self) -> None:
-        self.driver.standing.clear()
+    def metadata_goes_on(self) -> None:
+        """Of all brokers but one that stands still for good."""
+        standing = self.driver.standing
+        self.driver.standing = {broker: at for broker, at in standing.items() if self.for_good and broker == 0}
+
+    @property
+    def patience(self) -> int:
+        """How many seconds later the metadata of a broker that is well is read."""
+        return int(LAGS_SECONDS) + 1 if self.for_good else 0

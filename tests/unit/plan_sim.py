@@ -35,6 +35,7 @@ from reassign.core.plans.model import (
     CreateWave,
     DeleteWave,
     GoalSeen,
+    GoalUnseen,
     MakePlan,
     Manifest,
     ObserveGoal,
@@ -102,12 +103,16 @@ class Stage:
     unmet: tuple[Unmet, ...] = ()
     uneven: tuple[Unmet, ...] = ()
     log_dirs: LogDirs = field(default_factory=dict)
-    seen: GoalSeen | None = None
+    seen: GoalSeen | GoalUnseen | None = None
     looks: int = 0
     """How often the whole cluster was looked at for the goal."""
     made: Planned | Problem | None = None
     fails: Problem | None = None
     unseen: Problem | None = None
+    blind: GoalUnseen | None = None
+    """Why an observation of the goal fails."""
+    unsettled: set[TopicPartition] = field(default_factory=set)
+    """Partitions of which metadata may show the past."""
     has_finalizer: bool = False
     deleted: bool = False
     gone: bool = False
@@ -149,9 +154,10 @@ class Stage:
             plan = self.plan
             outcome = self.made if isinstance(self.made, Problem) or self._made_for(plan) else None
             goal, self.seen, now = self.seen, None, START + timedelta(seconds=self.now)
-            decision = decide_plan(plan, resources, seen, outcome, now, goal=goal)
+            known = {"goal": goal, "is_settled": lambda tp: tp not in self.unsettled}
+            decision = decide_plan(plan, resources, seen, outcome, now, **known)
             kept = [Settled.of(replace(wave, has_finalizer=False)) or wave for wave in resources]
-            assert decide_plan(plan, kept, seen, outcome, now, goal=goal) == decision
+            assert decide_plan(plan, kept, seen, outcome, now, **known) == decision
             for index, step in enumerate(decision.steps):
                 if index == die_after:
                     self.made = None
@@ -178,7 +184,8 @@ class Stage:
                 self.made = self.fails or self.planned()
             case ObserveGoal():
                 self.looks += 1
-                self.seen = replace(self.watched(), unmet=(*self.watched().unmet, *self.uneven), after=())
+                whole = replace(self.watched(), unmet=(*self.watched().unmet, *self.uneven), after=())
+                self.seen = self.blind or whole
             case CreateWave(manifest):
                 name = manifest["metadata"]["name"]
                 self.waves[name] = SimWave(f"uid-{name}", name, PartitionReassignmentSpec.parse(manifest["spec"]))
@@ -204,7 +211,7 @@ class Stage:
 
     def watch(self) -> None:
         """Five minutes have passed."""
-        self.seen = self.watched() if is_watched(self.plan) else None
+        self.seen = (self.blind or self.watched()) if is_watched(self.plan) else None
         self.tick()
 
     def planned(self) -> Planned:
@@ -239,6 +246,11 @@ class Stage:
         return {"kind": "PartitionReassignment", "metadata": {"name": f"{plan.wave_prefix}-{number}"}, "spec": spec}
 
     # What becomes of waves
+
+    def begin_again(self) -> None:
+        """All waves are under way again, as after an edit that is taken back."""
+        for wave in self.waves.values():
+            wave.moving, wave.outcome = True, None
 
     def delete_wave(self, name: str) -> None:
         """Deleted: gone at once, unless something is in flight that has to be taken back."""

@@ -33,11 +33,15 @@ class Work:
         self.looks = 0
         """How often the cluster was compared with the goal."""
         self.fails: Exception | None = None
+        self.blind: Exception | None = None
+        """Why an observation of the goal fails."""
         self.partitions: tuple[TopicPartition, ...] = (OURS, LATER)
 
     async def __call__(self, job: Job) -> Planned | GoalSeen:
         if job.plan.planned:
             self.looks += 1
+            if self.blind:
+                raise self.blind
             layout = layout_seen(self.kafka.snapshot())
             even = (Shares(by=By.DISK, least_percent=93, greatest_percent=107),)
             return GoalSeen(not_reached(job.plan, layout, job.allowed), even)

@@ -283,7 +283,7 @@ def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Plann
         (("--throttle", "1"), "'1' is not between 1Ki and 1Ti bytes per second"),
         (("--max-bytes", "lots"), "'lots' is not a quantity"),
         (("--frobnicate",), "No such option: --frobnicate"),
-        (("--max-bytes", "0" * 32 + "5Gi"), "has more than 32 characters"),
+        (("--max-bytes", "0" * 32 + "5Gi"), "a quantity has at most 32 characters"),
         (("--drain-broker", "1,1"), "1,1 names a broker more than once"),
         (("--broker", ",".join(map(str, range(301)))), "at most 300 items"),
         (("--balance", "disk,disk"), "names a resource more than once"),

@@ -94,6 +94,19 @@ def test_throttles_of_ended_moves_are_restored_beside_anothers_claim(throttled: 
     assert throttled.client.store == NOTHING_SET
 
 
+def test_throttles_stay_with_their_cluster_beside_anothers_claim(throttled: Throttled) -> None:
+    """Another KafkaCluster for the same brokers does not take them over."""
+    throttled.lose()
+    throttled.set_rates("512")
+    throttled.kafka.copy(OURS)
+    throttled.seconds(8)
+    [peer] = throttled.store.peers()
+    assert (peer.unready, peer.keeps, peer.throttle is None) == ("ClusterClaimed", True, False)
+    throttled.state = FREE
+    throttled.seconds(1)
+    assert not throttled.store.peers()[0].keeps
+
+
 def test_rates_that_the_one_with_the_claim_restores_are_not_left_behind(throttled: Throttled) -> None:
     before = copy(throttled.client.store)
     throttled.lose()

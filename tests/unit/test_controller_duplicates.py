@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
+from copy import copy as shallow_copy
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from reassign.core.duplicates import HANDOVER_SECONDS, peers_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.model.steps import Outcome, Result
 from reassign.core.throttle.desired import WantedConfigs
 from reassign.core.throttle.diff import Ours, read_throttles, with_taken_over, write_throttles
 from reassign.errors import Reason, ReassignError
@@ -371,6 +373,116 @@ def test_what_an_older_cluster_left_is_taken_over_and_restored(left: Left, retur
     assert not left.throttles("main")
 
 
+def may_change_nothing(left: Left, loop: ClusterLoop) -> None:
+    """Its Kafka user has lost the right to change configurations, and the other one's has not."""
+
+    async def refused(changes: Collection[Change]) -> dict[Change, Outcome]:
+        return dict.fromkeys(changes, Outcome(Result.REFUSED, Reason.NOT_AUTHORIZED, "not allowed"))
+
+    its_own: Any = shallow_copy(left.brokers)
+    its_own.change = refused
+    loop.observer.client = its_own
+
+
+def test_what_a_duplicate_may_not_restore_is_taken_over_after_its_moves(left: Left) -> None:
+    left.both(2)
+    may_change_nothing(left, left.main)
+    left.now += HANDOVER_SECONDS
+    left.both(3)
+    assert left.throttles("main"), "its move is in flight"
+    left.kafka.copy(OURS)
+    left.both(3)
+    left.now += HANDOVER_SECONDS - 1
+    left.both(1)
+    assert (left.throttles("main"), left.throttles("older")) == (True, False)
+    assert "When it has not restored them for 90 seconds" in left.message("second")
+    left.now += 1
+    left.both(4)
+    assert (left.throttles("main"), left.throttles("older")) == (False, False)
+    forget(left.older, refused={})
+    left.both(2)
+    assert LATER in left.kafka.reassignments
+    assert left.rates == {"524288"}
+    left.finish(LATER)
+    assert left.is_as_before()
+
+
+def test_what_a_deleted_cluster_may_not_restore_is_taken_over(left: Left) -> None:
+    left.kafka.copy(OURS)
+    left.both(8)
+    left.only(left.older, 4)
+    assert left.throttles("older")
+    left.delete("older")
+    may_change_nothing(left, left.older)
+    left.both(2)
+    left.now += HANDOVER_SECONDS
+    left.both(2)
+    assert left.throttles("older"), "its move is in flight"
+    left.kafka.copy(LATER)
+    left.both(3)
+    assert left.ready("older")["reason"] == Reason.RESTORING_THROTTLES
+    left.now += HANDOVER_SECONDS
+    left.both(6)
+    assert left.is_as_before()
+    assert "uid-older" not in left.kube.objects
+    assert not left.throttles("main")
+
+
+def test_a_broker_that_is_down_holds_no_other_cluster_up_for_ever(left: Left) -> None:
+    """The younger one has a rate on it, which nobody can restore now."""
+    left.store.drop("uid-second")
+    left.both(2)
+    left.kafka.copy(OURS)
+    left.kafka.brokers[4] = Broker(4, fenced=True)
+    left.both(6)
+    assert left.throttles("main")
+    left.now += HANDOVER_SECONDS
+    left.both(2)
+    assert (left.throttles("main"), left.throttles("older")) == (False, True)
+    left.kafka.brokers[4] = Broker(4)
+    left.both(6)
+    assert left.is_as_before()
+
+
+def test_what_was_taken_over_meanwhile_is_not_recorded_again(left: Left) -> None:
+    """The other one takes it over while this one reads from the brokers what it is about to restore."""
+    left.both(2)
+    left.kafka.copy(OURS)
+    before, reads = copy(left.client.store), []
+
+    async def configs(resources: Collection[ConfigResource]) -> Read:
+        reads.append(await left.main.writer.records.take_over(left.cluster("older"), "uid-main"))
+        return await left.client.configs(resources)
+
+    its_own: Any = shallow_copy(left.brokers)
+    its_own.configs = configs
+    left.main.observer.client = its_own
+    left.only(left.main, 1)
+    assert reads
+    assert left.client.store == before
+    assert (left.throttles("main"), left.throttles("older")) == (False, True)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["its moves have ended", "its moves go on"])
+def test_what_is_set_over_throttles_of_an_unknown_cluster_is_restored(left: Left, late: bool) -> None:
+    """An earlier version recorded no id with them, so nobody knew of them until their KafkaCluster was reached."""
+    left.store.put(left.kube.write("uid-uid-main-0", lambda obj: obj["spec"].pop("clusterId")))
+    left.only(left.older, 6)
+    assert LATER in left.kafka.reassignments
+    assert left.rates == {"524288"}
+    if late:
+        left.both(4)
+        assert left.rates == {"524288"}
+    left.kafka.copy(OURS)
+    left.both(8)
+    assert left.cluster("main").status.conditions[0].reason == Reason.DUPLICATE_CLUSTER
+    left.now += HANDOVER_SECONDS
+    left.both(4)
+    left.finish(LATER)
+    assert left.is_as_before()
+    assert (left.throttles("main"), left.throttles("older")) == (False, False)
+
+
 def gone(left: Left, name: str) -> None:
     """Its object goes without its finalizer, and its record stays."""
     del left.kube.objects[f"uid-{name}"]
@@ -471,6 +583,26 @@ def test_what_a_cluster_left_waits_ten_minutes_for_a_new_one(left: Left) -> None
     assert keeps_record_of_main(left)
     left.now += 1
     assert not keeps_record_of_main(left)
+
+
+def test_what_a_cluster_left_that_was_never_reached_is_given_up(left: Left) -> None:
+    """An earlier version recorded no id: which brokers these are is not known, nor of the other one."""
+    left.both(2)
+    for name in ("main", "older"):
+        left.store.put(left.kube.write(f"uid-uid-{name}-0", lambda obj: obj["spec"].pop("clusterId")))
+    gone(left, "main")
+    left.now += UNDO_WAITS_SECONDS - 1
+    assert keeps_record_of_main(left)
+    left.now += 1
+    assert not keeps_record_of_main(left)
+
+
+def test_a_cluster_that_is_gone_is_said_to_restore_nothing(left: Left) -> None:
+    left.both(2)
+    gone(left, "main")
+    left.only(left.older, 2)
+    assert "the younger KafkaCluster kafka/main is gone and has left throttles" in left.message("second")
+    assert "restores them" not in left.message("second")
 
 
 def takes_nothing_over(left: Left, why: str) -> None:

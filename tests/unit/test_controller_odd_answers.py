@@ -95,8 +95,8 @@ class Wire:
     def read(self, make: Callable[[], Any]) -> Any:
         return self.answer(make(), None)
 
-    def read_by(self, make: Callable[[], Any], first: int | None) -> tuple[Any, int | None]:
-        return self.answer(make(), None), first or 0
+    def read_by(self, make: Callable[[], Any], first: Sequence[int]) -> tuple[Any, int | None]:
+        return self.answer(make(), None), next(iter(first), 0)
 
     def read_from(self, broker: int, request: Any, _: float) -> Any:
         return self.answer(request, broker)
@@ -295,6 +295,9 @@ STAGES: list[tuple[Any, str, Callable[..., Any]]] = [
     (tick, "admit", wrong),
     (tick, "decide_throttles", wrong),
     (tick, "gate_throttles", wrong),
+    (tick, "sent_through", wrong),
+    (tick.Pacer, "admitted", wrong),
+    (tick.Recent, "remember_changes", wrong),
     (loop, "take_sample", wrong),
     (loop, "hold_now", wrong),
     (loop, "abandoned", wrong),

@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,23 +17,26 @@ import pytest
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanStatus
-from reassign.controller.cluster import observer
 from reassign.controller.cluster.observer import Observer
+from reassign.controller.plans import goal_watch
 from reassign.controller.plans.job import Job, goal_of
 from reassign.controller.plans.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
 from reassign.controller.plans.plans import PlanInputs
 from reassign.controller.supervisor import Supervisor
+from reassign.core.model.awaited import Awaited
+from reassign.core.model.layout import layout_seen
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
-from reassign.core.plans.model import Planned, PlanResource
-from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason
+from reassign.core.plans.model import GoalSeen, Planned, PlanResource
+from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.lease import LeaseLost
 from tests.unit.plan_world import GOAL, NEW, Planning
-from tests.unit.world import LATER, OURS, THEIRS, Object, api_object
+from tests.unit.world import LATER, OURS, THEIRS, Object, api_object, forget
 
 ENDED = "2026-01-01T00:00:00Z"
 STAYS = TopicPartition("stays", 0)
+NOTHING = ReassignmentPlanStatus()
 
 
 @pytest.fixture
@@ -70,7 +76,7 @@ def test_a_plan_approved_by_its_digest_moves_wave_by_wave(world: Planning) -> No
 
 
 def test_what_came_of_the_goal_is_observed_and_then_watched(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(observer, "GOAL_SECONDS", 0.0)
+    monkeypatch.setattr(goal_watch, "GOAL_SECONDS", 0.0)
     world.kafka.add(STAYS, (1, 2, 3))
     world.tick(until=lambda: world.says("AwaitingApproval"))
     assert "goalObservedTime" not in world.status
@@ -102,11 +108,151 @@ def test_what_cannot_be_read_leaves_what_was_observed(world: Planning, monkeypat
     world.tick(until=lambda: world.says("AwaitingApproval"))
     world.approve()
     world.tick(until=lambda: "goalObservedTime" in world.status)
-    monkeypatch.setattr(observer, "GOAL_SECONDS", 0.0)
+    monkeypatch.setattr(goal_watch, "GOAL_SECONDS", 0.0)
     monkeypatch.setattr(world.brokers, "observe_layout", fails)
     before = deepcopy(world.status)
-    world.tick(5)
-    assert world.status == before
+    world.tick(until=lambda: "could not be observed again" in world.goal["message"])
+    said = "; it could not be observed again: no broker answers; the next try follows 0 s later"
+    assert world.goal["message"].endswith(said)
+    world.goal["message"] = world.goal["message"].removesuffix(said)
+    assert ReassignmentPlanStatus.parse(world.status) == ReassignmentPlanStatus.parse(before)
+
+
+def test_a_reading_says_nothing_of_what_was_observed_later(world: Planning) -> None:
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    world.tick(until=lambda: "goalObservedTime" in world.status)
+    plan, job = world.store.plan("uid-drain"), _job(world)
+    assert plan
+    assert plan.status.goal_observed_time
+    reading = goal_watch.GoalReading(layout_seen(world.kafka.snapshot()), {plan.uid: plan.status.goal_observed_time})
+    assert isinstance(reading.of(plan, job), GoalSeen)
+    later = {"goal_observed_time": plan.status.goal_observed_time + timedelta(seconds=1)}
+    assert reading.of(replace(plan, status=plan.status.model_copy(update=later)), job) is None
+
+
+def test_a_watch_that_hangs_delays_no_undo(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    async def hangs(_: object) -> None:
+        asked.append(True)
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        await _ticks_until(world, lambda: bool(asked))
+        world.add("move", THEIRS, NEW)
+        await _ticks_until(world, lambda: THEIRS in world.kafka.reassignments)
+        world.delete("move")
+        await _ticks_until(world, lambda: THEIRS not in world.kafka.reassignments)
+
+    async def bounded() -> None:
+        ticks = asyncio.create_task(scenario())
+        for _ in range(5000):
+            await asyncio.sleep(0)
+        ended = ticks.done()
+        ticks.cancel()
+        assert ended, "the loop waits for the watch"
+        await ticks
+
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    world.tick(until=lambda: "goalObservedTime" in world.status)
+    monkeypatch.setattr(goal_watch, "GOAL_SECONDS", 0.0)
+    monkeypatch.setattr(world.brokers, "observe_layout", hangs)
+    asyncio.run(bounded())
+    assert len(asked) == 1
+    assert set(world.kafka.replicas[THEIRS]) == {1, 2, 3}
+
+
+def test_an_observation_that_fails_is_tried_again_ever_later(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("reassign.controller.plans.planner.time", SimpleNamespace(monotonic=lambda: now[0]))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    world.work.blind = PlanningError(Reason.PLANNING_FAILED, "it took longer than 300 s")
+    world.tick(until=lambda: world.goal["status"] == "Unknown")
+    for looks, (seconds, said) in enumerate([(60, "60 s"), (120, "2 min"), (240, "4 min")], 1):
+        assert f"it took longer than 300 s; the next try follows {said} later" in world.goal["message"]
+        now[0] += seconds - 1
+        world.tick(3)
+        assert world.work.looks == looks
+        now[0] += 1
+        world.tick(3)
+        assert world.work.looks == looks + 1
+    now[0] += 1e6
+    world.work.blind = None
+    world.tick(until=lambda: "goalObservedTime" in world.status)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ApiServerError("500: failed calling webhook"), "ApiServerUnavailable"),
+        (ReassignError(Reason.NOT_AUTHORIZED, "a webhook denied the request"), "NotAuthorized"),
+    ],
+)
+def test_a_wave_whose_start_is_refused_is_named_and_started_later(
+    world: Planning, monkeypatch: pytest.MonkeyPatch, error: ReassignError, reason: str
+) -> None:
+    async def refuses(*_: object) -> Object:
+        raise error
+
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    with monkeypatch.context() as patched:
+        patched.setattr(world.kube, "suspend", refuses)
+        world.tick(until=lambda: world.says(reason))
+        name = world.waves()[0]["metadata"]["name"]
+        assert world.message() == (
+            f"the PartitionReassignment {name} cannot be started (spec.suspend: false): {error.message}; "
+            "it is tried again"
+        )
+        assert world.status["digest"] == world.plan["spec"]["approvedDigest"]
+        assert world.goal["status"] == "True"
+    world.tick(until=lambda: world.says("Completed"))
+
+
+def test_a_refused_suspension_keeps_no_other_wave_running(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    suspend = world.kube.suspend
+
+    async def refuses_one(obj: Object, suspended: bool) -> Object:
+        if obj["metadata"]["name"] == first:
+            raise ApiServerError("500: failed calling webhook")
+        return await suspend(obj, suspended)
+
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    first, second = (wave["metadata"]["name"] for wave in world.waves())
+    world.change("drain", lambda obj: obj["spec"].update(suspend=True))
+    for name in (first, second):
+        world.change(name, lambda obj: obj["spec"].update(suspend=False))
+    monkeypatch.setattr(world.kube, "suspend", refuses_one)
+    asyncio.run(_ticks_until(world, lambda: world.waves()[1]["spec"]["suspend"]))
+    assert [wave["spec"]["suspend"] for wave in world.waves()] == [False, True]
+    assert f"the PartitionReassignment {first} cannot be suspended" in world.message()
+
+
+def test_a_plan_whose_finalizer_cannot_go_stays_completed(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove = world.kube.remove_finalizer
+
+    async def refuses_plans(obj: Object) -> Object:
+        if obj["kind"] == "ReassignmentPlan":
+            raise ReassignError(Reason.NOT_AUTHORIZED, "a webhook denied the request")
+        return await remove(obj)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.kube, "remove_finalizer", refuses_plans)
+        world.tick(until=lambda: world.says("AwaitingApproval"))
+        world.approve()
+        world.tick(until=lambda: "goalObservedTime" in world.status)
+        world.tick(3)
+        assert world.conditions("drain") == {"Ready": "Completed", "Succeeded": "Completed"}
+        refused = "the finalizer of the plan cannot be removed: a webhook denied the request; it is tried again"
+        assert world.status["summary"] == f"2/2 waves, 2/2 partitions; {refused}"
+        world.delete("drain")
+        world.tick(2)
+        assert world.says("NotAuthorized")
+        assert world.message() == refused
+    world.tick(until=lambda: world.store.get("uid-drain") is None)
 
 
 def test_a_withdrawn_approval_starts_no_wave_despite_a_stale_watch(world: Planning) -> None:
@@ -120,6 +266,19 @@ def test_a_withdrawn_approval_starts_no_wave_despite_a_stale_watch(world: Planni
     world.tick(3)
     assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
     assert world.says("AwaitingApproval")
+
+
+def test_a_move_that_has_just_ended_makes_no_plan_stale(world: Planning) -> None:
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    forget(world.loop, busy={OURS: Awaited(inf)})
+    world.kafka.replicas[OURS] = (4, 1, 2, 3)
+    world.approve()
+    world.tick(5)
+    assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
+    assert world.says("WaveInFlight")
+    world.kafka.replicas[OURS] = (1, 2, 3)
+    forget(world.loop, busy={})
+    world.tick(until=lambda: world.says("Completed"))
 
 
 def test_waves_behind_the_next_one_are_read_only_now_and_then(world: Planning) -> None:
@@ -339,6 +498,66 @@ def test_a_plan_forgotten_before_it_begins_delays_no_other(world: Planning) -> N
         assert [job.plan.uid for job in world.work.jobs] == ["uid-drain"]
 
     asyncio.run(scenario())
+
+
+def test_a_plan_goes_before_observations_of_others(world: Planning) -> None:
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    observed, made = (
+        _job(world),
+        _another(world)._replace(plan=replace(_job(world).plan, uid="uid-new", status=NOTHING)),
+    )
+    jobs = [observed._replace(plan=replace(observed.plan, uid=f"uid-{n}")) for n in (1, 2)]
+    assert [job.plan.planned for job in (*jobs, made)] == [True, True, False]
+    tried: list[str] = []
+
+    async def work(job: Job) -> GoalSeen:
+        tried.append(job.plan.uid)
+        return GoalSeen(())
+
+    planner = Planner(work)
+
+    def ask(job: Job) -> None:
+        if job.plan.uid not in tried:
+            planner.ask(job, partial(ask, job))
+
+    async def scenario() -> None:
+        for job in (*jobs, made):
+            ask(job)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert tried == ["uid-1", "uid-new", "uid-2"]
+
+
+def test_plans_that_fail_and_observations_take_turns(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("reassign.controller.plans.planner.time", SimpleNamespace(monotonic=lambda: now[0]))
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    observed = _job(world)
+    jobs = [observed._replace(plan=replace(observed.plan, uid=f"uid-look-{n}")) for n in (1, 2, 3)]
+    jobs += [observed._replace(plan=replace(observed.plan, uid=f"uid-plan-{n}", status=NOTHING)) for n in (1, 2)]
+    tried: list[str] = []
+
+    async def fail(job: Job) -> GoalSeen:
+        tried.append(job.plan.uid)
+        now[0] += RETRY_SECONDS
+        raise PlanningError(Reason.PLANNING_FAILED, "it took longer than 300 s")
+
+    planner = Planner(fail)
+
+    async def scenario() -> None:
+        while len(tried) < 8:
+            for job in jobs:
+                planner.ask(job, lambda: None)
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    plans = [uid for uid in tried if uid.startswith("uid-plan")]
+    looks = [uid for uid in tried if uid.startswith("uid-look")]
+    assert tried[1:3] == ["uid-plan-1", "uid-plan-2"]
+    assert len(plans) >= 4
+    assert len(looks) >= 4
 
 
 def _slow_failures(world: Planning, monkeypatch: pytest.MonkeyPatch) -> tuple[list[float], list[str]]:

@@ -130,6 +130,15 @@ def written(world: World, monkeypatch: pytest.MonkeyPatch, writes: int | None = 
     return True
 
 
+def test_a_count_that_was_not_written_is_written_next(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not written(world, monkeypatch, 3)
+    assert [part["spec"].get("parts") for part in parts(world, "big")] == [1, None, None]
+    resource = world.store.resource("uid-big")
+    assert resource
+    asyncio.run(world.loop.writer.record(resource, resource.record, held=True))
+    assert [part["spec"].get("parts") for part in parts(world, "big")] == [3, None, None]
+
+
 def record_lost(world: World) -> bool:
     resource = world.store.resource("uid-big")
     assert resource

@@ -47,6 +47,10 @@ def test_brokers_of_another_cluster_than_at_first_are_not_touched() -> None:
 NOW = 1000.0
 
 
+ITEMS = {"name": "follower.replication.throttled.replicas", "value": "0:1"}
+THROTTLE = RecordedThrottles.parse({"topics": [{"topic": "orders", "configs": [ITEMS]}]})
+
+
 def peer(name: str, created: str = "2026-01-01T00:00:00Z", unready: str = "", for_seconds: float = 900) -> Peer:
     """A KafkaCluster for the cluster `one`, Ready, or for this reason not, for so long."""
     age = datetime.fromisoformat(created), f"uid-{name}"
@@ -114,21 +118,25 @@ def test_one_that_is_ready_again_waits_for_the_younger_to_stop(own: Any, younger
 
 
 @pytest.mark.parametrize(
-    ("unready", "seconds", "taken"),
+    ("unready", "seconds", "keeps", "taken"),
     [
-        ("SecretNotFound", 90, ["kafka/c"]),
-        ("SecretNotFound", 89, []),
-        ("DuplicateCluster", 900, []),  # it restores them itself
-        ("ClusterDeleted", 900, []),
-        ("", 900, []),
-        ("CannotBeRead", 90, ["kafka/c"]),
-        ("ClusterNotFound", 90, ["kafka/c"]),
-        ("ClusterNotFound", 89, []),
+        ("SecretNotFound", 90, False, ["kafka/c"]),
+        ("SecretNotFound", 89, False, []),
+        ("DuplicateCluster", 900, True, []),  # its moves are in flight
+        ("DuplicateCluster", 89, False, []),
+        ("DuplicateCluster", 90, False, ["kafka/c"]),  # it should have restored them by now
+        ("RestoringThrottles", 90, False, ["kafka/c"]),
+        ("ClusterClaimed", 900, True, []),
+        ("", 900, False, []),
+        ("CannotBeRead", 90, True, ["kafka/c"]),
+        ("ClusterNotFound", 90, True, ["kafka/c"]),
+        ("ClusterNotFound", 89, True, []),
     ],
 )
-def test_only_the_served_cluster_takes_over_what_another_left(unready: str, seconds: float, taken: list[str]) -> None:
-    throttle = RecordedThrottles.parse({"topics": [{"topic": "orders", "configs": [{"name": "a", "value": "0:1"}]}]})
-    left = peer("c", "2026-01-03T00:00:00Z", unready, seconds)._replace(throttle=throttle)
+def test_only_the_served_cluster_takes_over_what_another_left(
+    unready: str, seconds: float, keeps: bool, taken: list[str]
+) -> None:
+    left = peer("c", "2026-01-03T00:00:00Z", unready, seconds)._replace(throttle=THROTTLE, keeps=keeps)
     peers = [OLDER(), YOUNGER(unready="DuplicateCluster"), left]
     snapshot = replace(SimKafka({}).snapshot(), cluster_id="one")
 
@@ -137,6 +145,25 @@ def test_only_the_served_cluster_takes_over_what_another_left(unready: str, seco
 
     assert found(OLDER()) == taken
     assert found(YOUNGER()) == []
+
+
+def deleted_at_once(*uids: str) -> dict[str, list[str]]:
+    """From whom each takes over, where both have throttles that they cannot restore."""
+    restoring = [made(unready="RestoringThrottles")._replace(throttle=THROTTLE) for made in (OLDER, YOUNGER)]
+    snapshot = replace(SimKafka({}).snapshot(), cluster_id="one")
+    taken = {}
+    for of in restoring:
+        judged = declared(of)
+        if of.uid in uids:
+            judged = judged.model_copy(
+                update={"metadata": judged.metadata.model_copy(update={"deletion_timestamp": START})}
+            )
+        taken[of.uid] = [other.uid for other in abandoned(judged, snapshot, restoring, NOW)]
+    return taken
+
+
+def test_two_that_are_being_deleted_do_not_take_over_from_each_other() -> None:
+    assert deleted_at_once("uid-a", "uid-b") == {"uid-a": ["uid-b"], "uid-b": []}
 
 
 def test_nothing_new_starts_on_one_that_is_being_deleted() -> None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reassign.core.claim import PATIENCE_SECONDS, SESSION_SECONDS, Claim, ClaimState, own_since, preceding
+from reassign.core.claim import (
+    MAX_CLAIM_BYTES,
+    PATIENCE_SECONDS,
+    SESSION_SECONDS,
+    Claim,
+    ClaimState,
+    own_since,
+    preceding,
+    unreadable,
+)
 from reassign.core.model.problem import Problem
 from reassign.errors import Reason
 
@@ -39,9 +49,45 @@ def test_a_claim_reads_back_from_its_metadata(claim: Claim) -> None:
     assert Claim.read(claim.metadata, "10.0.0.1") == claim
 
 
-@pytest.mark.parametrize("metadata", [b"", b"\x00\x01", b"[]", b"{}", b'{"installation": "a", "since": 5}'])
+def written(installation: object, since: object = "2026-01-01T00:00:00Z") -> bytes:
+    return json.dumps({"installation": installation, "since": since}).encode()
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b"",
+        b"\x00\x01",
+        b"[]",
+        b"{}",
+        b"[" * 200_000,
+        b"[" * MAX_CLAIM_BYTES,
+        written("a", 5),
+        written("a", "0001-01-01T00:00:00+23:59"),
+        written(5),
+        written(""),
+        written("a" * 65),
+        written("a\nb"),
+        written("\ud800"),
+        written("a") + b" " * MAX_CLAIM_BYTES,
+    ],
+    ids=range(14),
+)
 def test_metadata_of_others_is_no_claim(metadata: bytes) -> None:
     assert Claim.read(metadata, "") is None
+
+
+def test_what_is_said_of_another_claim_is_bounded_and_in_utc() -> None:
+    other = Claim.read(written("a", "2026-01-01T02:00:00+02:00"), "/10.0.0.1\n" + "x" * 40_000)
+    assert other
+    said = ClaimState(0).read(other, 0).holder
+    assert "at 10.0.0.1?xxx" in said
+    assert "since 2026-01-01 00:00:00 UTC" in said
+    assert len(said) < 500
+    problem = unreadable("group", ["/10.0.0.2", *["\t" * 40_000] * 40_000])
+    assert problem
+    assert "at 10.0.0.2, ???" in problem.message
+    assert len(problem.message) < 1024
 
 
 def test_metadata_of_a_later_version_and_without_a_zone_is_read() -> None:

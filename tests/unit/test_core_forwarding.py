@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from reassign.api.kafka_cluster import Execution
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import BrokerThrottle, RecordedThrottles, ThrottleConfig
+from reassign.api.throttle_configs import FOLLOWER_RATE
+from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.forwarding import (
     LANDING_SECONDS,
@@ -27,7 +29,7 @@ from reassign.core.model.states import State
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Outcome, Result
 from reassign.core.partition.outcomes import settle_steps
 from reassign.core.throttle.diff import Diff
-from reassign.core.throttle.stage import ConfigRead, _recent_changes, _sent
+from reassign.core.throttle.stage import ConfigRead, ThrottleMemory, _recent_changes, _sent, decide_throttles
 from reassign.core.tick import doubts
 from reassign.errors import Reason
 from tests.unit.configs import Throttler, broker, move, store
@@ -390,6 +392,38 @@ def test_a_change_of_an_earlier_process_was_made_before_this_one_began() -> None
     record = RecordedThrottles(via=1, sent_at=datetime(2026, 1, 1, 1, tzinfo=UTC))
     recent = Recent(clock=Clock(100.0, datetime(2026, 1, 1, tzinfo=UTC)))
     assert _recent_changes(RecentChanges(started=90.0), ConfigRead(100.0), recent, record).earlier == Write(1, 90.0)
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def throttles_left(said: timedelta, process: float) -> bool:
+    """Whether a rate that was restored is still recorded: by its time it was set so long ago, by an earlier process.
+
+    This process is so many seconds old.
+    """
+    rate = ThrottleConfig(name=FOLLOWER_RATE, value="5")
+    record = RecordedThrottles(sent_at=NOW - said, brokers=(BrokerThrottle(broker=1, configs=(rate,)),))
+    memory, recent = ThrottleMemory(RecentChanges(started=5000 - process)), Recent(clock=Clock(5000, NOW))
+    read, snapshot = ConfigRead(5000, {broker(1): {}}), SimKafka({P0: (1, 2, 3)}).snapshot()
+    _, decision, _ = decide_throttles([], snapshot, read, memory, recent, ThrottleRules(record=record))
+    return decision.record is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "process", "left"),
+    [
+        (timedelta(minutes=10), SETTLE_SECONDS, True),  # the clock may have been set by so much
+        (timedelta(minutes=-10), SETTLE_SECONDS, True),
+        (timedelta(minutes=10), LANDING_SECONDS + SETTLE_SECONDS, False),
+        (timedelta(minutes=-10), LANDING_SECONDS + SETTLE_SECONDS, False),
+        (timedelta(hours=2), SETTLE_SECONDS, False),
+    ],
+)
+def test_a_clock_that_was_set_makes_no_record_of_a_throttle_go_early(
+    said: timedelta, process: float, left: bool
+) -> None:
+    assert throttles_left(said, process) is left
 
 
 def test_a_resource_settles_at_once_where_its_alter_was_answered() -> None:

@@ -97,11 +97,11 @@ class Moves(Lagging):
         if not hasattr(self, "driver"):
             return
         driver, kafka = self.driver, self.driver.kafka
-        driver.standing.clear()
+        self.metadata_goes_on()
         lag, driver.lag = driver.lag, 0
         while driver.limbo:
             driver.tick()
-        driver.ticks(int(SETTLE_SECONDS) + 1)
+        driver.ticks(int(SETTLE_SECONDS) + 1 + self.patience)
         driver.lag = lag
         moving = dict(kafka.reassignments)
         record = driver.resources["a"].record
@@ -110,7 +110,7 @@ class Moves(Lagging):
             tp: kafka.replicas[tp] for tp in kafka.replicas if tp not in moving and not record_active(record, tp)
         }
         driver.delete("a")
-        driver.ticks(4 * int(SETTLE_SECONDS) + (int(LANDING_SECONDS) if self.held else 0))
+        driver.ticks(4 * int(SETTLE_SECONDS) + self.patience + (int(LANDING_SECONDS) if self.held else 0))
         assert driver.gone == {"a"}
         assert kafka.reassignments == {}
         for tp, replicas in (originals | at_rest).items():

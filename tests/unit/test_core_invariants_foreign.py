@@ -162,6 +162,7 @@ class Shared(Lagging):
             self.kafka.theirs[tp] = self.kafka.reassignments[tp]
             self.driver.tick()
 
+    @precondition(lambda self: not self.for_good)
     @rule(move=THEIRS, seconds=st.integers(0, 10))
     def another_client_has_moved_unobserved(
         self, move: tuple[TopicPartition, tuple[int, ...], int], seconds: int
@@ -224,18 +225,18 @@ class Shared(Lagging):
     def teardown(self) -> None:
         if not hasattr(self, "driver"):
             return
-        self.driver.standing.clear()
+        self.metadata_goes_on()
         while self.driver.limbo:
             self.driver.tick()
-        self.driver.ticks(int(SETTLE_SECONDS) + 1)
+        self.driver.ticks(int(SETTLE_SECONDS) + 1 + self.patience)
         theirs = self.kafka.theirs_in_flight()
         self.driver.delete("a")
         self.driver.delete("b")
         self.kafka.may_supersede = set()
-        self.driver.ticks(5 * int(SETTLE_SECONDS) + int(LANDING_SECONDS))
+        self.driver.ticks(5 * int(SETTLE_SECONDS) + int(LANDING_SECONDS) + self.patience)
         for tp in self._on_their_way_back():
             self.kafka.copy(tp)
-        self.driver.ticks(2 * int(SETTLE_SECONDS))
+        self.driver.ticks(2 * int(SETTLE_SECONDS) + self.patience)
         assert self.driver.gone == {"a", "b"}
         assert self.kafka.reassignments == theirs
 

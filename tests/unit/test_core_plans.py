@@ -17,7 +17,7 @@ from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPla
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.plans.decide import WRITES, decide_plan
-from reassign.core.plans.model import PlanResource
+from reassign.core.plans.model import GoalUnseen, PlanResource
 from reassign.errors import Reason
 from tests.unit.examples import examples
 from tests.unit.plan_sim import NEW, Stage, approved, condition, stage
@@ -146,6 +146,80 @@ def test_a_replication_factor_is_watched_as_a_drain_is() -> None:
     assert "1 partition without the replication factor 3 (topics: new) (nearest: they have 2" in plan.goal_message
 
 
+LATE = GoalUnseen(Problem(Reason.PLANNING_FAILED, "it took longer than 300 s"), 120)
+
+
+def test_an_observation_that_fails_is_said_with_its_next_try() -> None:
+    plan = approved(1)
+    plan.blind = LATE
+    plan.run()
+    assert plan.goal == ("Unknown", "PlanningFailed")
+    assert plan.goal_message.startswith(
+        "not observed after the last wave: it took longer than 300 s; the next try follows 2 min later; all that"
+    )
+    assert (plan.true, plan.status.goal_observed_time) == ({"Ready", "Succeeded"}, None)
+    plan.blind = None
+    plan.run(2)
+    assert plan.goal_message == "all that the goal asks for is reached, as observed"
+
+
+def test_a_forecast_that_is_not_met_stays_so_while_it_is_not_observed() -> None:
+    plan = stage(1, approval="NotRequired")
+    plan.unmet = (Unmet(what="3 replicas of excluded topics", nearest="they stay", part=GoalPart.DRAIN),)
+    plan.blind = LATE
+    plan.run()
+    assert plan.goal == ("False", "DrainIncomplete")
+    assert "it took longer than 300 s" in plan.goal_message
+
+
+def test_a_watch_that_fails_leaves_what_was_observed_and_says_so() -> None:
+    plan = approved(1)
+    plan.run()
+    before, plan.blind = plan.status, LATE
+    plan.watch()
+    assert (plan.goal, plan.status.goal_observed_time) == (("True", "GoalMet"), before.goal_observed_time)
+    assert plan.goal_message.endswith(
+        "as observed; it could not be observed again: it took longer than 300 s; the next try follows 2 min later"
+    )
+    plan.blind = None
+    plan.watch()
+    assert plan.status == before
+
+
+def test_what_was_observed_is_kept_while_a_wave_is_under_way_again() -> None:
+    plan = approved(1)
+    plan.kafka.add(NEW_TOPIC, (1, 2))
+    plan.run()
+    before, looks = plan.status, plan.looks
+    plan.begin_again()
+    plan.tick(2)
+    assert (plan.reason, plan.goal) == ("WaveInFlight", ("False", "DrainIncomplete"))
+    assert plan.goal_message.startswith("as observed; not met")
+    assert (plan.status.unmet, plan.status.goal_observed_time) == (before.unmet, before.goal_observed_time)
+    plan.run()
+    assert (plan.reason, plan.looks) == ("Completed", looks + 1)
+    assert before.goal_observed_time
+    assert plan.status.goal_observed_time
+    assert plan.status.goal_observed_time > before.goal_observed_time
+
+
+def test_a_watch_counts_only_after_the_goal_was_observed_anew() -> None:
+    plan = approved(1)
+    plan.uneven = (Unmet(what="Disk is not balanced", nearest="80 %", part=GoalPart.BALANCE),)
+    plan.run()
+    plan.begin_again()
+    plan.tick(2)
+    plan.finish()
+    plan.blind, plan.uneven = LATE, ()
+    plan.run(3)
+    plan.kafka.add(NEW_TOPIC, (1, 2))
+    plan.blind = None
+    plan.watch()
+    assert [part.part for part in plan.status.unmet] == [GoalPart.BALANCE]
+    plan.tick()
+    assert [part.part for part in plan.status.unmet] == [GoalPart.DRAIN]
+
+
 def test_nothing_is_looked_at_while_the_cluster_cannot_be_seen() -> None:
     plan = approved(1)
     plan.tick(2)
@@ -154,7 +228,8 @@ def test_nothing_is_looked_at_while_the_cluster_cannot_be_seen() -> None:
     plan.unseen = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
     plan.run()
     assert (plan.reason, plan.looks) == ("Completed", 0)
-    assert "once it is carried out" in plan.goal_message
+    assert plan.goal == ("Unknown", "ClusterUnreachable")
+    assert plan.goal_message.startswith("not observed after the last wave: no broker answers; all that")
 
 
 def test_what_is_not_met_is_named_before_approval() -> None:
@@ -716,6 +791,59 @@ def test_an_unapproved_plan_is_stale_only_while_the_cluster_differs() -> None:
     plan.kafka.replicas[ORDERS[0]] = (3, 2, 1)
     plan.tick()
     assert plan.true == set()
+
+
+def test_a_plan_is_not_stale_by_metadata_that_may_show_the_past() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.kafka.replicas[ORDERS[0]] = (4, 1, 2, 3)  # as it was in flight, before another client cancelled that
+    plan.unsettled = {ORDERS[0]}
+    plan.approve()
+    plan.tick(3)
+    assert (plan.released, plan.true) == ([], {"Reconciling"})
+    plan.kafka.replicas[ORDERS[0]] = (1, 2, 3)
+    plan.unsettled = set()
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
+def test_a_wave_starts_by_no_metadata_that_may_show_the_past() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.unsettled = {ORDERS[0]}
+    plan.approve()
+    plan.tick(3)
+    assert plan.released == []
+    plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
+    plan.unsettled = set()
+    plan.tick()
+    assert (plan.released, plan.true) == ([], {"Stalled", "PlanStale"})
+
+
+def test_a_stale_plan_stays_stale_while_metadata_may_show_the_past() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
+    plan.approve()
+    plan.tick()
+    said = plan.status.conditions
+    plan.unsettled = {ORDERS[0]}
+    plan.tick(2)
+    assert plan.status.conditions == said
+    plan.unsettled = set()
+    plan.kafka.replicas[ORDERS[0]] = (1, 2, 3)
+    plan.tick()
+    assert "the cluster is as the plan expects it again" in plan.message
+
+
+def test_what_is_in_flight_is_compared_though_metadata_has_not_settled() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.kafka.move_as_another(ORDERS[0], (5, 2, 3))
+    plan.unsettled = {ORDERS[0]}
+    plan.approve()
+    plan.tick()
+    assert plan.released == [plan.name(1)]
 
 
 def test_a_plan_without_approval_continues_once_the_cluster_fits() -> None:

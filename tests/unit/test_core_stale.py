@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from reassign.api.partition_reassignment import PartitionState
 from reassign.core.model.awaited import Awaited
 from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarded, MetadataOffsets
-from reassign.core.model.memory import Recent
+from reassign.core.model.memory import LAGS_SECONDS, Recent
 from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
 from reassign.core.tick import doubts
 from reassign.errors import Reason
@@ -22,6 +23,8 @@ from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource
 [P0, P1] = partitions(2)
 SETTLED = int(SETTLE_SECONDS) + 1
 LONG = 60
+ALL = range(6)
+LAGS = int(LAGS_SECONDS)
 
 
 def moving() -> Driver:
@@ -49,7 +52,7 @@ def read(end: int, fetched: int | None, reader: int = 0) -> Forwarded:
 @pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])
 def test_a_completed_move_is_followed_while_its_brokers_metadata_lags(killed: bool) -> None:
     driver = moving()
-    driver.stand_still(0)
+    driver.stand_still(*ALL)
     driver.kafka.copy(P0)
     if killed:
         driver.restart()
@@ -64,7 +67,7 @@ def test_a_completed_move_is_followed_while_its_brokers_metadata_lags(killed: bo
 @pytest.mark.parametrize("lag", [0, 2])
 def test_a_foreign_cancel_is_told_three_seconds_after_metadata_is_fetched(lag: int) -> None:
     driver = moving()
-    driver.stand_still(0)
+    driver.stand_still(*ALL)
     driver.kafka.perform_as_another(P0)
     driver.ticks(LONG)
     assert driver.resources["a"].record[P0].state is State.IN_FLIGHT
@@ -88,7 +91,7 @@ def test_metadata_settles_as_soon_as_before_where_it_does_not_lag() -> None:
 def test_without_offsets_only_time_counts() -> None:
     driver = moving()
     driver.tells_offsets = False
-    driver.stand_still(0)
+    driver.stand_still(*ALL)
     driver.kafka.perform_as_another(P0)
     driver.ticks(SETTLED)
     assert detail(driver, P0).state is PartitionState.CANCELLED
@@ -96,7 +99,7 @@ def test_without_offsets_only_time_counts() -> None:
 
 def test_a_broker_that_is_read_anew_is_behind_for_all_partitions() -> None:
     driver = moving()
-    driver.stand_still(1)
+    driver.stand_still(*ALL[1:])
     driver.kafka.copy(P0)
     driver.ticks(2 * SETTLED)
     driver.silent = {0}  # broker 1 lists now, and shows P0 where it was
@@ -108,6 +111,74 @@ def test_a_broker_that_is_read_anew_is_behind_for_all_partitions() -> None:
     driver.standing.clear()
     driver.ticks(SETTLED)
     assert driver.kafka.reassignments[P0].adding == (5,)
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])
+def test_a_reader_that_stands_still_is_left_for_one_that_is_well(killed: bool) -> None:
+    driver = moving()
+    driver.stand_still(0)
+    driver.kafka.copy(P0)
+    if killed:
+        driver.restart()
+    driver.ticks(LAGS)
+    assert (driver.recent.forwarded.reader, detail(driver, P0).state) == (0, PartitionState.IN_FLIGHT)
+    driver.ticks(2)
+    assert (driver.recent.forwarded.reader, detail(driver, P0).state) == (1, PartitionState.COMPLETED)
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_a_change_of_the_reader_claims_nothing_too_early(lag: int) -> None:
+    driver = moving()
+    driver.lag = lag
+    driver.stand_still(0)
+    driver.kafka.perform_as_another(P0)
+    driver.ticks(LAGS + 1)
+    assert driver.recent.forwarded.reader == 0
+    driver.tick()
+    assert driver.recent.forwarded.reader == 1
+    driver.ticks(SETTLED - 2)
+    assert detail(driver, P0).state is PartitionState.IN_FLIGHT
+    driver.tick()
+    assert detail(driver, P0).state is PartitionState.CANCELLED
+
+
+def test_a_reader_that_was_left_is_read_again_only_when_another_lags() -> None:
+    driver = moving()
+    read: list[int | None] = []
+
+    def go_on(seconds: int) -> None:
+        for _ in range(seconds):
+            driver.tick()
+            if read[-1:] != [driver.recent.forwarded.reader]:
+                read.append(driver.recent.forwarded.reader)
+
+    driver.stand_still(0)
+    driver.kafka.copy(P0)
+    go_on(2 * LAGS)
+    driver.standing.clear()
+    go_on(2 * LAGS)
+    assert read == [0, 1], "it has caught up, and the other one does not lag"
+    driver.stand_still(*ALL[1:])
+    driver.resources["b"] = resource({P1: (4, 2, 3)}, "b")
+    go_on(SETTLED)
+    driver.kafka.copy(P1)
+    go_on(2 * LAGS)
+    assert read == [0, 1, 0]
+    assert detail(driver, P1, "b").state is PartitionState.COMPLETED
+
+
+def test_where_all_brokers_lag_the_one_that_is_least_behind_is_read() -> None:
+    driver = moving()
+    for broker in (0, 1, 3, 2):
+        driver.stand_still(broker)
+        driver.ticks(1)
+    driver.silent = {4, 5}
+    driver.kafka.copy(P0)
+    driver.ticks(2 * LAGS)
+    assert driver.recent.forwarded.reader == 2
+    driver.ticks(4 * LAGS)
+    assert driver.recent.forwarded.reader == 2
+    assert detail(driver, P0).state is PartitionState.IN_FLIGHT
 
 
 def test_a_broker_that_is_read_anew_and_does_not_lag_delays_nothing() -> None:
@@ -122,7 +193,7 @@ def test_a_broker_that_is_read_anew_and_does_not_lag_delays_nothing() -> None:
 
 def test_expected_replicas_that_are_not_shown_yet_are_no_mismatch() -> None:
     driver = moving()
-    driver.stand_still(0)
+    driver.stand_still(*ALL)
     driver.kafka.copy(P0)
     driver.delete("a")
     driver.resources["b"] = expecting((4, 2, 3))
@@ -145,7 +216,7 @@ def test_expected_replicas_that_are_gone_are_a_mismatch_once_it_settles() -> Non
 def test_a_replication_factor_is_not_compared_with_that_of_a_moment_ago() -> None:
     driver = moving()
     driver.kafka.copy(P0)
-    driver.stand_still(0)
+    driver.stand_still(*ALL)
     driver.kafka.move_as_another(P0, (4, 2))
     driver.tick()
     driver.kafka.copy(P0)
@@ -223,6 +294,52 @@ def test_a_lost_answer_makes_no_metadata_count_that_was_seen_behind() -> None:
         assert recent.is_stale(P0)
         assert recent.doubts_about((), (), [{P0}]).offsets
     assert not recent.observe(3.0, 3.0, (), (), read(110, 110)).is_stale(P0)
+
+
+def test_a_lost_answer_counts_for_a_partition_too() -> None:
+    recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100), reading=Awaited(0.0, 50))
+    recent = recent.observe(10.0, 10.0, (), (), read(105, 104))
+    settled = [recent.observe(at, at, (), (), Forwarded(0, {0}, None, 0)).settled(P0) for at in (12.0, 12.9, 13.0)]
+    assert settled == [False, False, True]
+
+
+def test_another_reader_settles_three_seconds_after_it_was_seen_behind() -> None:
+    recent = Recent(now=9.0, started=-100.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
+    for at in (10.0, 25.0, 41.0):
+        recent = recent.observe(at, at, (), (), Forwarded(0, {0}, MetadataOffsets(150, {0: 104, 1: 140, 2: 90}), 0))
+    assert recent.doubts_about((), (), ()).first == (1, 0, 2)
+    recent = recent.observe(42.0, 42.0, (), (), read(150, 145, 1))
+    settled = [recent.observe(at, at, (), (), read(160, 150, 1)).settled(P1) for at in (43.0, 44.9, 45.0)]
+    assert settled == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "first"),
+    [
+        ({0: 104, 1: 150, 2: 149}, (1, 2, 0)),
+        ({0: 104, 1: 104, 2: 104}, (0, 1, 2)),
+        ({1: 150, 2: 150}, (1, 2)),
+        ({0: 104, 1: 90}, (0, 1)),
+    ],
+    ids=["others are well", "all lag alike", "left out", "least behind"],
+)
+def test_brokers_are_read_in_the_order_of_what_they_have(brokers: dict[int, int], first: tuple[int, ...]) -> None:
+    recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
+    for at in (10.0, 39.9):
+        recent = recent.observe(at, at, (), (), Forwarded(0, {0}, MetadataOffsets(150, brokers), 0))
+        assert recent.doubts_about((), (), ()).first == (0,)
+    recent = recent.observe(40.0, 40.0, (), (), Forwarded(0, {0}, MetadataOffsets(150, brokers), 0))
+    assert recent.doubts_about((), (), ()).first == first
+
+
+def test_a_reader_that_comes_nearer_is_not_left() -> None:
+    recent = Recent(now=9.0, forwarded=read(100, 100), reading=Awaited(0.0, 50))
+    for second in range(10, 100):
+        ended = TopicPartition("orders", second)
+        recent = replace(recent, busy={**recent.busy, ended: Awaited(float(second))})
+        recent = recent.observe(float(second), float(second), (), (), read(10 * second, 10 * second - 5))
+        assert recent.doubts_about((), (), ()).first == (0,)
+        assert recent.lagging(ended) is None
 
 
 def test_an_end_that_was_odd_is_not_waited_for() -> None:

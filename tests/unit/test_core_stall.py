@@ -208,3 +208,46 @@ def test_only_the_move_that_stands_still_is_named() -> None:
         driver.tick()
     assert [(p.partition, p.reason) for p in driver.resources["a"].status.partitions] == [(0, "MoveStalled"), (1, None)]
     assert "1; orders-0" in next(c for c in driver.resources["a"].status.conditions if c.type == "Stalled").message
+
+
+def names_the_reader(driver: Driver) -> bool:
+    said = driver.resources["a"].status.partitions[0]
+    return said.reason == "MoveStalled" and "broker 0, from which the operator reads metadata" in (said.message or "")
+
+
+def test_a_reader_that_lags_is_named_and_not_the_broker_that_copied() -> None:
+    driver = moving(b0=1000, b1=1000, b2=100)
+    driver.stand_still(*driver.kafka.brokers)
+    grow(driver, 2, 900)
+    driver.kafka.copy(P0)
+    driver.tick()
+    assert not names_the_reader(driver), "that is no news yet"
+    driver.ticks(5)
+    assert names_the_reader(driver)
+    assert "Stalled" not in true_conditions(driver)
+    driver.ticks(TIMEOUT)
+    assert names_the_reader(driver)
+    assert true_conditions(driver) == {"Reconciling": "PartitionsInFlight", "Stalled": "MoveStalled"}
+    driver.standing.clear()
+    driver.ticks(5)
+    assert true_conditions(driver).keys() == {"Ready", "Succeeded"}
+
+
+def test_a_cancel_that_waits_for_a_reader_that_lags_names_it() -> None:
+    driver = moving(b0=1000, b1=1000, b2=100)
+    driver.stand_still(*driver.kafka.brokers)
+    driver.delete("a")
+    driver.ticks(TIMEOUT + 5)
+    assert names_the_reader(driver)
+    assert true_conditions(driver)["Stalled"] == "MoveStalled"
+    driver.standing.clear()
+    driver.ticks(10)
+    assert driver.gone == {"a"}
+
+
+def test_a_reader_that_lags_explains_nothing_while_the_move_is_listed() -> None:
+    driver = moving(b0=1000, b1=1000, b2=100)
+    driver.stand_still(*driver.kafka.brokers)
+    driver.restart()
+    driver.ticks(TIMEOUT + 5)
+    assert "broker 2 has copied nothing" in (driver.resources["a"].status.partitions[0].message or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -136,6 +136,69 @@ def test_a_later_date_than_its_folders_quarantines_a_snapshot() -> None:
     found = choose([*snapshot("a", "2026-01-01", taken="2026-01-04"), *snapshot("a", "2026-01-03")])
     assert newest(found) == []
     assert verdicts_of(found) == [("a", "2026-01-01", "OtherDate", True)]
+
+
+NOW = datetime(2026, 1, 31, 22, 30, tzinfo=UTC)
+
+
+def test_a_snapshot_of_the_future_is_noted_and_an_older_one_counts() -> None:
+    files = [*snapshot("a", "2026-01-31"), *snapshot("a", "2026-01-30"), *snapshot("a", "2062-01-31", read=False)]
+    found = choose(files, NOW)
+    assert (newest(found), history(found)) == ([Folder("2026-01-31", "a")], [Folder("2026-01-30", "a")])
+    [note] = found.verdicts
+    assert note == Verdict("a", "2062-01-31", "", "FutureSnapshot", 1, "2062-01-31 has not come yet", False)
+    assert wanted(files, NOW).keys() == {Folder("2026-01-31", "a"), Folder("2026-01-30", "a")}
+
+
+def test_a_snapshot_that_says_it_was_taken_in_the_future_does_not_count() -> None:
+    found = choose([*snapshot("a", "2026-01-30"), *snapshot("a", "2026-01-31", taken="2026-02-02")], NOW)
+    assert newest(found) == [Folder("2026-01-30", "a")]
+    [note] = found.verdicts
+    assert (note.kind, note.date, note.quarantines) == ("FutureSnapshot", "2026-01-31", False)
+    assert note.example == "it says that it was taken at 2026-02-02 12:00 UTC, which has not come yet"
+
+
+def test_a_cluster_that_has_only_a_snapshot_of_the_future_is_left_out() -> None:
+    found = choose([*snapshot("a", "2026-02-02"), *snapshot("b", "2026-01-31")], NOW)
+    assert newest(found) == [Folder("2026-01-31", "b")]
+    assert verdicts_of(found) == [("a", "2026-02-02", "FutureSnapshot", True)]
+
+
+def test_an_older_broken_snapshot_is_not_hidden_by_one_of_the_future() -> None:
+    found = choose([*snapshot("a", "2062-01-31"), *snapshot("a", "2026-01-31", configs="DamagedPage")], NOW)
+    assert newest(found) == []
+    assert ("a", "2026-01-31", "DamagedPage", True) in verdicts_of(found)
+
+
+@pytest.mark.parametrize(("minutes", "usable"), [(60, True), (61, False)])
+def test_clocks_may_differ_by_an_hour(minutes: int, usable: bool) -> None:
+    files = snapshot("a", "2026-02-01")  # taken at noon
+    found = choose(files, datetime(2026, 2, 1, 12, tzinfo=UTC) - timedelta(minutes=minutes))
+    assert bool(newest(found)) is usable
+
+
+def test_a_day_is_of_the_future_until_an_hour_before_it_begins() -> None:
+    files = [File("date=2026-02-01/cluster=a/brokers.parquet", 1)]
+    assert wanted(files, NOW) == {}
+    assert wanted(files, NOW + timedelta(minutes=30)).keys() == {Folder("2026-02-01", "a")}
+
+
+UNLISTED = File("date=2026-01-02", 0, kind="FileNotRead", problem="it cannot be read (Permission denied)")
+
+
+def test_a_day_that_cannot_be_read_leaves_out_clusters_that_may_be_in_it() -> None:
+    found = choose([*snapshot("a", "2026-01-01"), *snapshot("b", "2026-01-03"), *snapshot("b", "2026-01-01"), UNLISTED])
+    assert (newest(found), history(found)) == ([Folder("2026-01-03", "b")], [Folder("2026-01-01", "b")])
+    why = "it cannot be read (Permission denied)"
+    assert found.verdicts == (
+        Verdict("a", "2026-01-01", "", "FileNotRead", 1, f"a newer one may be in date=2026-01-02: {why}", True),
+        Verdict("date=2026-01-02/", "2026-01-02", "", "FileNotRead", 1, f"date=2026-01-02: {why}", True),
+    )
+
+
+def test_a_day_of_the_future_that_cannot_be_read_leaves_out_no_cluster() -> None:
+    found = choose([*snapshot("a", "2026-01-01"), UNLISTED._replace(path="date=2062-01-02")], NOW)
+    assert newest(found) == [Folder("2026-01-01", "a")]
 
 
 @pytest.mark.parametrize("day", ["2026-02-30", "20260131", "today"])

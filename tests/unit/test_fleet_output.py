@@ -72,3 +72,38 @@ def test_a_place_that_is_empty_is_refused_before_anything_is_written(
     assert (ran.code, ran.out) == (2, "")
     assert f"'{option}': it is empty" in " ".join(ran.err.split())
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("verb", ["emit", "run", "report"])
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/below/it"])
+def test_an_output_that_cannot_be_written_is_noticed_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, place: str
+) -> None:
+    monkeypatch.setattr(fleet_run, "_imported", never)
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("mine")
+    report, manifests = (["--report", f"{place}/r.html"], ["--manifests", place])
+    options = {"emit": manifests, "report": report, "run": ["--report", "r.html", *manifests]}
+    ran = run("fleet", verb, "--snapshots", "s", "--work", "w", *options[verb])
+    assert (ran.code, ran.out, ran.err.count("\n")) == (4, "", 1), ran.err
+    assert "cannot be written" in ran.err
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("file", "mine")]
+
+
+@pytest.mark.parametrize("place", ["m/clusters", "m/run.json"])
+def test_a_tree_that_cannot_be_written_is_noticed_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(fleet_run, "_imported", never)
+    monkeypatch.chdir(tmp_path)
+    Path("m").mkdir()
+    if place == "m/run.json":
+        Path(place).mkdir()
+    else:
+        Path(place).write_text("mine")
+    ran = run("fleet", "emit", "--snapshots", "s", "--work", "w", "--manifests", "m")
+    assert (ran.code, ran.out, ran.err.count("\n"), place in ran.err) == (4, "", 1, True), ran.err
+
+
+def never(module: str) -> None:
+    raise AssertionError(f"{module} was loaded")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reassign.api.goal import Awareness, By
+from reassign.api.limits import MAX_LABEL_CHARACTERS
+from reassign.api.names import OBJECT_NAME
+from reassign.api.reassignment_plan import PLAN_LABEL
 from reassign.errors import PlanningError, Reason
 from reassign.fleet.policy import FleetPolicy, parse
 
@@ -51,6 +54,17 @@ def test_unset_fields_of_an_override_stay_and_a_later_one_counts() -> None:
     assert [each["metadata"]["namespace"] for each in made] == ["kafka", "kafka"]
 
 
+@pytest.mark.parametrize("cluster", ["a" * 253, f"{'a.' * 30}b-c", f"{'a' * 62}.b"])
+def test_what_is_named_after_a_cluster_may_be_an_objects_name(cluster: str) -> None:
+    entry = {"topic": "t", "partition": 0, "replicas": [1], "expectedReplicas": [2]}
+    made = FleetPolicy().terms(cluster).manifests(cluster, [[entry]] * 12)
+    assert all(OBJECT_NAME.fullmatch(each["metadata"]["name"]) for each in made)
+    assert len({each["metadata"]["name"] for each in made}) == 12
+    label = made[0]["metadata"]["labels"][PLAN_LABEL]
+    assert len(label) <= MAX_LABEL_CHARACTERS
+    assert OBJECT_NAME.fullmatch(label)
+
+
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
     policy = parse(TEXT, "policy.yaml")
     policy.check_patterns(["prod-7", "test-1"])
@@ -73,6 +87,18 @@ BOMB = "\n".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in r
         ("defaults: {minFreeDiskPercent: '10'}", "defaults.minFreeDiskPercent: Input should be a valid integer"),
         ("defaults: {waves: {maxPartitions: 501}}", "less than or equal to 500"),
         ("defaults: {template: {throttle: {interBroker: 5 MB}}}", "'5 MB' is not a quantity"),
+        ("defaults: {waves: {maxBytes: 1}}", "1 is not between 1Ki and 1Pi bytes"),
+        (f"defaults: {{waves: {{maxBytes: {'0' * 31}1Gi}}}}", "a quantity has at most 32 characters"),
+        ("defaults: {topics: {include: ['orders[0-9]']}}", "defaults.topics.include.0: String should match pattern"),
+        ("defaults: {topics: {include: [a, b, a]}}", "defaults.topics.include: names a pattern twice"),
+        ("defaults: {topics: {exclude: [__*, __*]}}", "defaults.topics.exclude: names a pattern twice"),
+        ("defaults: {goal: {drainBrokers: [1, 2, 1]}}", "defaults.goal.drainBrokers: names a broker more than once"),
+        ("defaults: {goal: {brokers: [1, 2, 2]}}", "defaults.goal.brokers: names a broker more than once"),
+        (
+            "defaults: {goal: {balance: {by: [Disk, Disk]}}}",
+            "defaults.goal.balance.by: names a resource more than once",
+        ),
+        ("overrides: [{clusters: [a, a]}]", "overrides.0.clusters: names a pattern twice"),
         ("- 1", "it: Input should be an object"),
         ("{", "it is neither JSON nor YAML at line 2, column 1"),
         ("defaults:\n  namespace: a\n  namespace: b", "namespace is repeated at line 3"),
@@ -88,9 +114,6 @@ BOMB = "\n".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in r
             "defaults.topics.exclude.0: String should match pattern",
         ),
         ("defaults: {topics: {include: ['']}}", "defaults.topics.include.0: String should have at least 1 character"),
-        ("defaults: {topics: {include: [a, a]}}", "defaults.topics.include: names a pattern twice"),
-        ("defaults: {goal: {brokers: [1, 1]}}", "defaults.goal.brokers: names a broker more than once"),
-        (f"defaults: {{template: {{throttle: {{interBroker: {'0' * 32}5Mi}}}}}}", "has more than 32 characters"),
         ("{}\n---\n{}", "it has several documents"),
         ("&a [*a]", "nothing that JSON can hold"),
     ],

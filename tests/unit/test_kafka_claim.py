@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from kafka import errors
 
 from reassign.core.claim import Claim
+from reassign.errors import Reason
 from reassign.kafka.claim import HEARTBEAT_SECONDS, PROTOCOL_TYPE, REFUSED_SECONDS, RETRY_SECONDS, Membership
 from reassign.kube.lease import LeaseLost
 
@@ -23,6 +24,9 @@ class Group:
     """A wire to a coordinator with one group."""
 
     members: dict[str, Claim] = field(default_factory=dict)
+    strange: dict[str, bytes] = field(default_factory=dict)
+    """The metadata of members that are no installations of this version, by their hosts."""
+    protocol_type: str = PROTOCOL_TYPE
     asked: Counter[str] = field(default_factory=Counter)
     fails: type[errors.KafkaError] | None = None
 
@@ -40,8 +44,9 @@ class Group:
                 SimpleNamespace(member_metadata=claim.metadata, client_host="/10.0.0.1")
                 for claim in self.members.values()
             ]
+            members += [SimpleNamespace(member_metadata=m, client_host=host) for host, m in self.strange.items()]
             state = "Stable" if members else "Empty"
-            group = SimpleNamespace(error_code=0, members=members, protocol_type=PROTOCOL_TYPE, group_state=state)
+            group = SimpleNamespace(error_code=0, members=members, protocol_type=self.protocol_type, group_state=state)
             return SimpleNamespace(groups=[group])
         if name == "JoinGroupRequest":
             claim = Claim.read(request.protocols[0].metadata, "")
@@ -130,6 +135,60 @@ def test_the_claim_of_an_earlier_process_keeps_its_age(group: Group) -> None:
     group.members["ours"] = Claim("ours", datetime(2025, 1, 1, tzinfo=UTC))
     rounds(new(), group, 1)
     assert group.members["ours"].since == datetime(2025, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("metadata", [b"[" * 200_000, b'{"version": 2}'])
+def test_a_claim_that_cannot_be_read_is_said_and_ours_is_kept(group: Group, metadata: bytes) -> None:
+    group.strange["/10.0.0.9"] = metadata
+    membership = new()
+    assert rounds(membership, group, 5) == [HEARTBEAT_SECONDS] * 5
+    assert group.asked == {"HeartbeatRequest": 1}
+    assert set(group.members) == {"ours"}
+    said = membership.state.unclaimed
+    assert said
+    assert said.reason is Reason.CANNOT_BE_READ
+    assert "at 10.0.0.9." in said.message
+    group.strange.clear()
+    membership._looked = False  # the group is another one, so it is looked at again
+    rounds(membership, group, 1)
+    assert membership.state.unclaimed is None
+
+
+def test_beside_a_claim_that_cannot_be_read_another_counts(group: Group) -> None:
+    group.strange["/10.0.0.9"] = b"[" * 200_000
+    group.members["other"] = OTHER
+    membership = new()
+    rounds(membership, group, 2)
+    assert membership.state.claimed
+    assert membership.state.unclaimed
+
+
+def test_a_bug_in_keeping_the_claim_is_said(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*args: object) -> Any:
+        raise ValueError("wrong")
+
+    membership = new()
+    with monkeypatch.context() as patch:
+        patch.setattr(group, "read_from", wrong)
+        rounds(membership, group, 1)
+    said = membership.state.unclaimed
+    assert said
+    assert said.reason is Reason.INTERNAL_ERROR
+    rounds(membership, group, 1)
+    assert membership.state.unclaimed is None
+
+
+def test_what_a_strange_group_is_called_is_bounded(group: Group) -> None:
+    group.strange["/10.0.0.9"] = b""
+    group.protocol_type = "consumer\n" + "x" * 30_000
+    membership = new()
+    rounds(membership, group, 1)
+    membership.state = replace(membership.state, failing=float("-inf"))  # it lasts
+    rounds(membership, group, 1)
+    said = membership.state.unclaimed
+    assert said
+    assert "of the type consumer?xxx" in said.message
+    assert len(said.message) < 1024
 
 
 def test_a_claim_that_could_not_be_looked_at_is_looked_at_again() -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kafka.errors import KafkaTimeoutError
-from kafka.protocol.admin import DescribeQuorumRequest, ListPartitionReassignmentsRequest
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeQuorumRequest, ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from reassign.controller.plans.planner import SECONDS
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.forwarding import NO_DOUBTS, Doubts, MetadataOffsets
+from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs, Result
 from reassign.kafka.client import SIZES_SECONDS, TOGETHER_SECONDS, KafkaClient
@@ -39,8 +41,8 @@ class Silent:
     def read(self, make: Any) -> Any:
         return SimpleNamespace(error_code=0, error_message=None, topics=[], cluster_id="id", brokers=self.brokers)
 
-    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
-        return self.read(make), first
+    def read_by(self, make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
+        return self.read(make), next(iter(first), None)
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
         self.asked.append(broker)
@@ -119,7 +121,7 @@ class Listing(Silent):
         super().__init__(3)
         self.in_flight: set[TopicPartition] = set()
 
-    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
+    def read_by(self, make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
         return self.read(make), 2
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:
@@ -207,17 +209,17 @@ class Offsets(Silent):
         self.denied = False
 
     def read(self, make: Any) -> Any:
-        return self.read_by(make, None)[0]
+        return self.read_by(make, ())[0]
 
-    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
-        request = make()
-        self.requests.append((type(request), first))
+    def read_by(self, make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
+        request, asked = make(), next(iter(first), None)
+        self.requests.append((type(request), asked))
         if isinstance(request, ListPartitionReassignmentsRequest):
             moves = [SimpleNamespace(name="orders", partitions=[SimpleNamespace(partition_index=0, **MOVE)])]
             return SimpleNamespace(error_code=0, error_message=None, topics=moves), 1
         if isinstance(request, DescribeQuorumRequest):
             return SimpleNamespace(error_code=31 if self.denied else 0, topics=[self._quorum()]), 1
-        return super().read(make), 2 if first in self.down else first
+        return super().read(make), 2 if asked in self.down else asked
 
     @staticmethod
     def _quorum() -> SimpleNamespace:
@@ -286,11 +288,96 @@ def test_offsets_that_may_not_be_read_are_not_known() -> None:
     assert (wire.asked_for_offsets, forwarded.offsets, forwarded.fetched) == (1, None, None)
 
 
+def test_the_brokers_that_are_named_first_list_in_their_order() -> None:
+    wire: Any = Offsets()
+    order: list[Sequence[int]] = []
+
+    def read_by(make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
+        order.append(first)
+        return Offsets.read_by(wire, make, first)
+
+    wire.read_by = read_by
+    wire.observe(Doubts(first=(2, 1)))
+    assert [*order[0]] == [2, 1]
+
+
+@pytest.mark.parametrize(("first", "asked"), [((), [1, 2]), ((100, 2, 1), [2, 1]), ((1,), [1, 2])])
+def test_brokers_are_asked_one_after_another_in_an_order(first: tuple[int, ...], asked: list[int]) -> None:
+    wire = Wire(Connection("b:9092"))
+    wire._manager, wire._last = Manager(), 1
+    met: list[object] = []
+
+    async def attempt(node: object) -> None:
+        met.append(node)
+        raise KafkaTimeoutError
+
+    with pytest.raises(KafkaTimeoutError):
+        asyncio.run(wire._any(attempt, first))
+    wire.close()
+    assert met == asked
+
+
+class MadeMeanwhile(Silent):
+    """Brokers with logs of topics that the metadata of all topics does not show: `hidden`, and some made since then."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.named: list[str] = []
+
+    def read(self, make: Any) -> Any:
+        request = make()
+        if isinstance(request, DescribeConfigsRequest):
+            config = SimpleNamespace(name="min.insync.replicas", value="2")
+            names = [resource.resource_name for resource in request.resources]
+            return SimpleNamespace(
+                results=[
+                    SimpleNamespace(error_code=0, error_message=None, resource_name=name, configs=[config])
+                    for name in names
+                ]
+            )
+        if not isinstance(request, MetadataRequest):
+            return super().read(make)
+        named = sorted(topic.name for topic in request.topics or ())
+        self.named += named
+        return SimpleNamespace(topics=[self._topic(name) for name in named or ["orders"]])
+
+    @staticmethod
+    def _topic(name: str) -> SimpleNamespace:
+        row = {"replica_nodes": [0], "isr_nodes": [0], "leader_id": 0, "offline_replicas": []}
+        partition = SimpleNamespace(partition_index=0, **row)
+        code = {"hidden": 29, "deleted": 3}.get(name, 0)
+        return SimpleNamespace(error_code=code, name=name, topic_id=UUID(int=1), partitions=[partition])
+
+    def read_from(self, broker: int, request: object, seconds: float) -> Any:
+        log = SimpleNamespace(partition_index=0, partition_size=100, is_future_key=False)
+        logs = [SimpleNamespace(name=n, partitions=[log]) for n in ("orders", "made", "hidden", "deleted")]
+        described = {"error_code": 0, "log_dir": "/data", "is_cordoned": False, "total_bytes": -1, "usable_bytes": -1}
+        return SimpleNamespace(error_code=0, results=[SimpleNamespace(topics=logs, **described)])
+
+
+def unseen_topics(ask: Callable[[KafkaClient], Coroutine[Any, Any, Layout]]) -> list[str]:
+    """The topics that have logs and no metadata; those that a layout shows have their replicas in it."""
+    wire: Any = MadeMeanwhile()
+    with ThreadPoolExecutor(1) as executor:
+        found = asyncio.run(ask(KafkaClient(Connection("b:9092"), wire, executor, lambda: None)))
+    assert wire.named == ["deleted", "hidden", "made"], "asked once, and only for what was not shown"
+    assert found.replicas == {0: {"orders": 1, "made": 1}}
+    return [logs.topic for logs in found.unseen({0}).logs]
+
+
+def test_a_topic_made_during_an_observation_is_not_hidden() -> None:
+    async def everything(client: KafkaClient) -> Layout:
+        return layout_seen(await client.observe_everything())
+
+    assert unseen_topics(lambda client: client.observe_layout(lambda _: [0])) == ["deleted", "hidden"]
+    assert unseen_topics(everything) == ["deleted", "hidden"]
+
+
 class OneHangs(Silent):
     """Three brokers, of which the last one hangs."""
 
-    def read_by(self, make: Any, first: int | None) -> tuple[Any, int | None]:
-        assert first == 0
+    def read_by(self, make: Any, first: Sequence[int]) -> tuple[Any, int | None]:
+        assert [*first] == [0]
         return super().read_by(make, first)
 
     def read_from(self, broker: int, request: object, seconds: float) -> Any:

@@ -18,6 +18,7 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.writing.throttle_record import ThrottleRecord
 from reassign.core.duplicates import Peer
 from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.model.forwarding import Clock
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Name
 from reassign.core.model.recent_changes import RecentChanges
@@ -95,7 +96,7 @@ class ApiServer:
     def foreign_cancels(self, uid: str) -> bool:
         return False
 
-    def note_served(self, uid: str, problem: object) -> None:
+    def note_served(self, uid: str, problem: object, *, keeps: bool = False) -> None:
         """There is no other KafkaCluster."""
 
     def has_record(self, uid: str) -> bool:
@@ -171,7 +172,7 @@ class Operator:
         record.made_anew(self.api.parsed)
         self.actor = Actor(KEY, api, unused, api, Metrics(), record)
         self.memory = ThrottleMemory(RecentChanges(started=time.monotonic()))
-        self.recent = Recent(started=-100.0)
+        self.recent = Recent(started=-100.0, clock=Clock(time.monotonic(), datetime.now(UTC)))
         self.gated: dict[str, Verdict] = {}
 
     def grow_up(self) -> None:
@@ -252,7 +253,9 @@ def ended(verdict: Verdict) -> Verdict:
 
 def grown_up(memory: ThrottleMemory) -> ThrottleMemory:
     """The memory of a process that is not new any more."""
-    return replace(memory, recent=replace(memory.recent, started=memory.recent.started - 100))
+    recent = memory.recent
+    earlier = recent.earlier and recent.earlier._replace(at=recent.earlier.at - 100)
+    return replace(memory, recent=replace(recent, started=recent.started - 100, earlier=earlier))
 
 
 def without_changes(memory: ThrottleMemory) -> ThrottleMemory:

@@ -38,6 +38,7 @@ from reassign.api.limits import (
     MAX_MESSAGE_CHARACTERS,
     MAX_NAME_CHARACTERS,
     MAX_OBSERVED_REPLICAS,
+    MAX_QUANTITY_CHARACTERS,
     MAX_REPLICAS,
     MAX_SHORT_TEXT_CHARACTERS,
     MAX_TOPIC_NAME_CHARACTERS,
@@ -143,8 +144,7 @@ _FACTORS: dict[str | None, Fraction] = {
     **{f"{name}i": Fraction(1024) ** power for power, name in enumerate("KMGTPE", 1)},
 }
 _FARTHEST_POWER = 99
-"""With what 32 characters can hold, any power of ten beyond is as far outside of the bounds as this one."""
-MAX_QUANTITY_CHARACTERS = 32
+"""With what MAX_QUANTITY_CHARACTERS can hold, any power of ten beyond is as far outside of the bounds as this one."""
 LEAST_RATE, GREATEST_RATE = 2**10, 2**40
 LEAST_BYTES, GREATEST_BYTES = 2**10, 2**50
 
@@ -170,10 +170,8 @@ def byte_limit_of(quantity: int | str) -> int:
 
 
 def _number(quantity: int | str, least: int, greatest: int, bounds: str) -> int:
-    if isinstance(quantity, str) and len(quantity) > MAX_QUANTITY_CHARACTERS:
-        raise ValueError(
-            f"{cut(quantity, MAX_QUANTITY_CHARACTERS)!r} has more than {MAX_QUANTITY_CHARACTERS} characters"
-        )
+    if len(str(quantity)) > MAX_QUANTITY_CHARACTERS:
+        raise ValueError(f"a quantity has at most {MAX_QUANTITY_CHARACTERS} characters")
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         raise ValueError(f"{quantity!r} is not a quantity such as 50Mi")

@@ -27,6 +27,9 @@ MAX_DIRECTED_CHARACTERS = 214
 """The name of a topic and the number of a partition together, where a log directory can be named. A broker copies a
 replica into a folder TOPIC-NUMBER.32HEX-future, which has at most 255 bytes (KAFKA-4893)."""
 
+MAX_QUANTITY_CHARACTERS = 32
+"""A quantity of bytes, or of bytes per second."""
+
 # --- PartitionReassignment ---
 
 MAX_PARTITIONS = 2000

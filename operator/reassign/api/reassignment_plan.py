@@ -299,7 +299,7 @@ class ReassignmentPlanStatus(Model):
     """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready and Succeeded always: whether the plan is carried out. GoalMet from when it is made: whether its goal is
-    reached. Reconciling, Stalled and PlanStale only while True."""
+    reached, Unknown while that cannot be observed. Reconciling, Stalled and PlanStale only while True."""
     summary: ShortText | None = None
     """Progress in one line, for people."""
     digest: Digest | None = None

@@ -9,7 +9,7 @@ import typer
 
 EXITS = (
     "Exit codes: 0 done; 1 done, and some clusters were left out; 2 the command or what it was given is wrong; "
-    "3 Spark has failed or does not start, or snapshots went away meanwhile; "
+    "3 Spark has failed or does not start, or all snapshots went away; "
     "4 something cannot be written; 130 it was interrupted."
 )
 

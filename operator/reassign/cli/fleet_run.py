@@ -18,7 +18,8 @@ from rich.table import Table
 
 from reassign.cli import output as out
 from reassign.errors import Reason, ReassignError
-from reassign.files.whole import writing
+from reassign.files.whole import check_writable, writing
+from reassign.fleet.emit import check_tree
 from reassign.fleet.job import Job
 from reassign.fleet.policy import FleetPolicy, parse
 from reassign.text import amount, counted
@@ -45,6 +46,10 @@ def run(
 ) -> bool:
     """Run all stages that these options want; return whether no cluster was left out."""
     page = report and _replaceable(report)
+    if page:
+        check_writable(page.parent, "a report")
+    if manifests:
+        check_tree(manifests)
     wanted = parse(out.read(policy), str(policy)) if policy else FleetPolicy()
     job = Job(snapshots, wanted, work, manifests, page, plans)
     started = _imported("spark.session").started

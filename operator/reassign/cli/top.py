@@ -119,10 +119,10 @@ def loads_of(clusters: Iterable[Object], items: Sequence[Item], now: datetime) -
 def load_of(cluster: KafkaCluster, items: Sequence[Item], now: datetime) -> ClusterLoad:
     """Return the load of one KafkaCluster from its status and those of its PartitionReassignments."""
     spec, status = cluster.spec, cluster.status
-    moving = [item for item in items if item.progress.partitions_in_flight]
+    moving = [(item, _described(item)) for item in items if item.progress.partitions_in_flight]
     brokers = {each.id: BrokerLoad(each.id, each.rack, each.fenced) for each in status.brokers}
-    for item in moving:
-        for detail in _described(item):
+    for _, described in moving:
+        for detail in described:
             _add(brokers, detail)
     foreign = status.foreign_in_flight
     for partition in foreign.partitions if foreign else ():
@@ -139,7 +139,7 @@ def load_of(cluster: KafkaCluster, items: Sequence[Item], now: datetime) -> Clus
         throttle=status.throttle.inter_broker if status.throttle else None,
         left_out=_left_out(cluster, moving),
         brokers=[brokers[id] for id in sorted(brokers)],
-        resources=[_resource(item, now) for item in moving],
+        resources=[_resource(item, now) for item, _ in moving],
     )
 
 
@@ -149,12 +149,12 @@ def _described(item: Item) -> list[PartitionDetail]:
     return [detail for detail in item.status.partitions if detail.state is PartitionState.IN_FLIGHT]
 
 
-def _left_out(cluster: KafkaCluster, moving: Sequence[Item]) -> LeftOut:
+def _left_out(cluster: KafkaCluster, moving: Sequence[tuple[Item, Sequence[PartitionDetail]]]) -> LeftOut:
     """Return what is in flight and counts on no broker."""
-    foreign, counted = cluster.status.foreign_in_flight, sum(item.progress.partitions_in_flight for item in moving)
+    foreign, counted = cluster.status.foreign_in_flight, sum(item.progress.partitions_in_flight for item, _ in moving)
     undescribed, rest = 0, list[int | None]()
-    for item in moving:
-        described, progress = _described(item), item.progress
+    for item, described in moving:
+        progress = item.progress
         if (missing := progress.partitions_in_flight - len(described)) > 0:
             undescribed += missing
             total = progress.bytes_total

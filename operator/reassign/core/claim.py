@@ -11,17 +11,23 @@ installation can make a claim either.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from reassign.core.model.problem import Problem
 from reassign.errors import Reason
+from reassign.text import cut, listed, printable
 
 SESSION_SECONDS = 300.0
 """How long a claim outlives the last sign of its installation: longer than a restart, or a takeover by another pod."""
 PATIENCE_SECONDS = 15.0
 """How long the group may be unreadable before that is a problem, and how long a first answer is waited for."""
+MAX_CLAIM_BYTES = 1024
+"""More than any claim has: what others send is not even decoded."""
+INSTALLATION = re.compile("[A-Za-z0-9-]{1,64}")
+"""The uid of a Lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ class Claim:
 
     installation: str
     since: datetime
-    host: str = field(default="", compare=False)
+    host: str = field(default="an unknown host", compare=False)
 
     @property
     def metadata(self) -> bytes:
@@ -39,13 +45,34 @@ class Claim:
 
     @classmethod
     def read(cls, metadata: bytes, host: str) -> Claim | None:
-        """Return the claim of a member; None for metadata that is no claim."""
+        """Return the claim of a member; None for metadata that is no claim. Anyone may have written it."""
+        if len(metadata) > MAX_CLAIM_BYTES:
+            return None
         try:
             fields = json.loads(metadata)
-            since = datetime.fromisoformat(fields["since"])
-            return cls(str(fields["installation"]), since if since.tzinfo else since.replace(tzinfo=UTC), host)
-        except (ValueError, TypeError, KeyError):
+            installation, since = fields["installation"], datetime.fromisoformat(fields["since"])
+            since = since.astimezone(UTC) if since.tzinfo else since.replace(tzinfo=UTC)
+            return cls(installation, since, _shown(host)) if INSTALLATION.fullmatch(installation) else None
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             return None
+
+
+def _shown(host: str) -> str:
+    """Return a member's host, as the brokers tell it, for a message."""
+    return printable(cut(host.lstrip("/"), 100)) or "an unknown host"
+
+
+def unreadable(group: str, hosts: Collection[str]) -> Problem | None:
+    """Return the problem of members of the group whose claims cannot be read, by their hosts, if there are any."""
+    if not hosts:
+        return None
+    return Problem(
+        Reason.CANNOT_BE_READ,
+        f"the group {group} has members whose claims this version of the operator cannot read, at "
+        f"{listed(map(_shown, hosts))}. Where that is another installation of the operator, it is not noticed: "
+        "run the same version there, or delete one of the two KafkaClusters. Where it is not, end it, and let no "
+        "other Kafka user join that group",
+    )
 
 
 def preceding(claims: Iterable[Claim], installation: str) -> Claim | None:
@@ -73,14 +100,16 @@ class ClaimState:
     """What keeps the group from being read."""
     failing: float | None = None
     """Since when the group cannot be read."""
+    unread: Problem | None = None
+    """Which claims cannot be read."""
 
     def connected(self) -> ClaimState:
         """Return the state over a new line: failures of the last line do not count."""
         return replace(self, failing=None)
 
-    def read(self, other: Claim | None, at: float) -> ClaimState:
-        """Return the state after the group was read."""
-        return ClaimState(at, True, other)
+    def read(self, other: Claim | None, at: float, unread: Problem | None = None) -> ClaimState:
+        """Return the state after the group was read; of some members the claims may be `unread`."""
+        return ClaimState(at, True, other, unread=unread)
 
     def failed(self, problem: Problem, at: float, *, lasts: bool) -> ClaimState:
         """Return the state after the group could not be read.
@@ -110,7 +139,7 @@ class ClaimState:
         if self.other is None:
             return ""
         return (
-            f"It is at {self.other.host or 'an unknown host'} since {self.other.since:%Y-%m-%d %H:%M:%S} UTC, and its "
+            f"It is at {self.other.host} since {self.other.since:%Y-%m-%d %H:%M:%S} UTC, and its "
             f"Lease has the uid {self.other.installation}. Use that one, or delete its KafkaCluster; "
             f"{SESSION_SECONDS / 60:.0f} minutes after its end this one takes over"
         )
@@ -128,8 +157,8 @@ class ClaimState:
 
     @property
     def unclaimed(self) -> Problem | None:
-        """The warning that no claim is kept."""
+        """The warning that no claim is kept, or that one cannot be read."""
         if self.problem is None:
-            return None
+            return self.unread
         message = f"{self.problem.message}; until then no other installation of the operator on this Kafka is noticed"
         return Problem(self.problem.reason, message)

@@ -28,7 +28,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.report.events import Event, Happened
-from reassign.core.throttle.stage import left_in_flight
+from reassign.core.throttle.stage import left_in_flight, needed
 from reassign.errors import ClusterError, Reason
 from reassign.text import counted, listed
 
@@ -129,6 +129,8 @@ class ClusterHold:
     """Why its throttles are left alone."""
     restoring: Problem | None = None
     """Why it sets no throttles."""
+    keeps: bool = False
+    """Whether the throttles that it has set have to stay for now."""
     claim: ClaimState | None = None
     """What is known of other installations on the same brokers."""
     drift: Problem | None = None
@@ -181,6 +183,7 @@ def hold_now(
         older=older,
         younger=younger or unseen,
         restoring=restoring,
+        keeps=needed(throttle, snapshot) or bool(claim and claim.claimed),
         claim=claim,
         unread=unread_namespaces(cluster, unreadable),
         unseen=unseen,
@@ -210,7 +213,7 @@ def rules_of(cluster: DeclaredCluster, hold: ClusterHold, throttle: RecordedThro
             ThrottleRules.of(cluster.spec, throttle),
             older=hold.older or hold.restoring,
             younger=hold.younger,
-            claimed=hold.claimed,
+            claimed=hold.claimed or hold.restoring,
         ),
         unreadable=hold.unreadable,
     )

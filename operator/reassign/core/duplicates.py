@@ -40,6 +40,8 @@ class Peer(NamedTuple):
     """Since when its `standing` is that, by a monotonic clock. A new process knows of none before its start."""
     throttle: RecordedThrottles | None = None
     """What its record says of throttles."""
+    keeps: bool = False
+    """Whether these stay for now: moves in flight need them, or another installation has the claim."""
     record_unread: bool = False
     """Whether its record cannot be read, so that it may have set throttles."""
 
@@ -84,20 +86,27 @@ STARTS_NOTHING = frozenset(
 """Why a KafkaCluster whose brokers are reached starts nothing new: it only ends what it has begun."""
 
 
-def standing(unready: str) -> tuple[bool, bool]:
-    """Return what counts of why a KafkaCluster is not Ready: whether it is Ready, and whether it ends what it began."""
-    return not unready, unready in STARTS_NOTHING
+def standing(unready: str, keeps: bool) -> tuple[bool, bool]:
+    """Return what counts of how a KafkaCluster is served: whether it is Ready, and whether its throttles have to stay.
+
+    One whose brokers are not reached cannot tell, so they need not.
+    """
+    return not unready, unready in STARTS_NOTHING and keeps
 
 
 def abandoned(cluster: DeclaredCluster, snapshot: Snapshot, peers: Collection[Peer], now: float) -> list[Peer]:
-    """Return the KafkaClusters that can restore nothing any more: what they have set on the same brokers is taken over.
+    """Return the KafkaClusters whose throttles on the same brokers are taken over.
 
-    One that is being deleted, or is a duplicate, restores its throttles itself. Only the one that is served takes over.
+    For `HANDOVER_SECONDS` they could not be served, or only had to restore their throttles and have not done so, such
+    as without the right to. Only the one that is served takes over, and of two that are being deleted the older one.
     """
     if duplicate_of(cluster, snapshot.cluster_id, peers, now):
         return []
-    left = (p for p in _with_throttles(cluster, snapshot, peers) if standing(p.unready) == (False, False))
-    return [peer for peer in left if now - peer.since >= HANDOVER_SECONDS]
+    left = (p for p in _with_throttles(cluster, snapshot, peers) if standing(p.unready, p.keeps) == (False, False))
+    late = [peer for peer in left if now - peer.since >= HANDOVER_SECONDS]
+    if cluster.metadata.deletion_timestamp is None:
+        return late
+    return [peer for peer in late if peer.unready not in STARTS_NOTHING or peer.age > _age(cluster)]
 
 
 def not_taken_over(peer: Peer, met: Problem) -> Problem:
@@ -125,14 +134,23 @@ def _with_throttles(cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterabl
 
 
 def _throttled(which: str, other: Peer) -> Problem:
-    return Problem(
-        Reason.THROTTLE_NOT_SET,
-        f"the {which} KafkaCluster ",
-        other.names,
-        " has throttles on the same brokers and restores them when its moves have ended: nothing throttled begins "
-        "before that. When it has not been Ready for 90 seconds, this one takes them over, provided that the "
-        "operator can read and write its ReassignmentRecord",
-    )
+    takes = "this one takes them over, provided that the operator can read and write its ReassignmentRecord"
+    if other.unready == Reason.CLUSTER_NOT_FOUND:
+        has = (
+            " is gone and has left throttles on the same brokers: nothing throttled begins before they are restored. "
+            f"90 seconds after it went, {takes}"
+        )
+    elif other.unready == Reason.CLUSTER_CLAIMED:
+        has = (
+            " has throttles on the same brokers, and another installation of the operator has the claim on them: "
+            "nothing throttled begins before that claim has ended and the throttles are restored"
+        )
+    else:
+        has = (
+            " has throttles on the same brokers and restores them when its moves have ended: nothing throttled begins "
+            f"before that. When it has not restored them for 90 seconds, or could not be served for as long, {takes}"
+        )
+    return Problem(Reason.THROTTLE_NOT_SET, f"the {which} KafkaCluster ", other.names, has)
 
 
 def _same(cluster: DeclaredCluster, cluster_id: str, peers: Iterable[Peer]) -> Iterator[Peer]:

@@ -239,16 +239,23 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
         verdicts, throttle = gate_throttles(
             decision.verdicts, decision.snapshot, decision.configs, decision.throttle, memory.throttle, changes, at
         )
+        memory = replace(
+            memory,
+            recent=memory.recent.remember_changes(changes),
+            throttle=throttle,
+            pacer=memory.pacer.admitted(verdicts, decision.snapshot),
+        )
     except Exception as error:
         decision = _only_undone(decision).failed(error)
-        verdicts, throttle = [*decision.verdicts], memory.throttle
-    pacer = memory.pacer.admitted(verdicts, decision.snapshot)
-    recent = memory.recent.remember_changes(changes)
-    stamped = []
+        verdicts = [*decision.verdicts]
+    stamped, recent = [], memory.recent
     for verdict in verdicts:
-        verdict, recent = sent_through(verdict, recent, at)
+        try:
+            verdict, recent = sent_through(verdict, recent, at)
+        except Exception as error:
+            decision, verdict = decision.failed(error), _only_undo(verdict)
         stamped.append(verdict)
-    memory = replace(memory, recent=recent, throttle=throttle, pacer=pacer)
+    memory = replace(memory, recent=recent)
     return replace(decision, verdicts=tuple(stamped), memory=memory)
 
 

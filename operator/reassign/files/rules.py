@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from reassign.api.limits import MAX_IN_FLIGHT_REPLICAS
 from reassign.api.names import TOPIC_NAME
-from reassign.files.columns import bools, codes, lists, numbers, pairs, times, unpaired
+from reassign.files.columns import LEAST, bools, codes, lists, numbers, pairs, times, unpaired
 from reassign.files.schema import SCHEMAS
 from reassign.files.tables import unseen_of
 from reassign.planning.problem.measures import or_means
@@ -256,9 +256,13 @@ def unseen(tables: Tables) -> Rows:
     """Return a row for each thing that was not seen; `said` has all logs and topics in words."""
     table = tables.get("unseen", SCHEMAS["unseen"].empty_table())
     (broker, of_broker), of_topic = numbers(table["broker"]), bools(pc.is_valid(table["topic"]))
+    topic, names = codes(pc.fill_null(table["topic"], ""))
+    legal = np.array([TOPIC_NAME.fullmatch(name) is not None for name in names], np.bool_)
     (logs, counted), (size, summed) = numbers(table["logs"]), numbers(table["bytes"])
     found = unseen_of(table)
     columns = {
+        "times": times(pairs(topic, np.where(of_broker, broker, -1) - LEAST)),
+        "legal": legal[topic] | ~of_topic,
         "unknown": of_broker & (_index(tables, broker) < 0),
         "negative": (logs < 0) | (size < 0),
         "missing": ~(of_broker | of_topic) | (counted != (of_broker & of_topic)) | (counted != summed),
@@ -380,6 +384,8 @@ GROUPS = (
         "unseen",
         unseen,
         (
+            Rule("UnseenTwice", lambda of: of["times"] > 1, _UNSEEN),
+            Rule("TopicName", lambda of: ~of["legal"], "{topic}"),
             Rule("MissingValue", lambda of: of["missing"], _UNSEEN),
             Rule("NegativeNumber", lambda of: of["negative"], _UNSEEN),
             Rule("UnknownBroker", lambda of: of["unknown"], _UNSEEN),

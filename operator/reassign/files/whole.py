@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -24,6 +25,27 @@ def writing(place: Path) -> Iterator[None]:
             f"{error.filename or place} cannot be written: {error.strerror or error}; what was written before stays, "
             "run it again when that is fixed",
         ) from None
+
+
+def check_writable(folder: Path, what: str) -> None:
+    """Raise PlanningError for a folder in which no file can be written; leave nothing there."""
+    place = folder
+    try:
+        while not _is_there(place):
+            place = place.parent
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        why = f"{what} cannot be written in {folder} ({error.strerror or error}): name another folder, or correct that"
+        raise PlanningError(Reason.CANNOT_BE_WRITTEN, why) from None
+
+
+def _is_there(place: Path) -> bool:
+    try:
+        place.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextmanager

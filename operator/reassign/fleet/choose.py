@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from datetime import date, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from reassign.text import cut, listed, printable
 IDENTITY = "brokers"
 """The table whose metadata counts where other tables have other metadata."""
 FOLDER = re.compile(r"date=(?P<date>[^/]+)/cluster=(?P<cluster>[^/]+)")
+DAY = re.compile(r"date=(?P<date>[^/]+)(?<!\.parquet)")
 WHOLE = ""
 """The table of a verdict on all of a snapshot."""
 
@@ -31,6 +32,7 @@ class Kind(StrEnum):
 
     FOLDER_NAME = "FolderName"
     FOLDER_DATE = "FolderDate"
+    FUTURE = "FutureSnapshot"
     OTHER_DATE = "OtherDate"
     MIXED = "MixedSnapshot"
     DUPLICATE = "DuplicateSnapshot"
@@ -50,6 +52,7 @@ REMEDIES: Mapping[str, str] = {
     checks.Kind.VERSION: "take it again with this program",
     Kind.FOLDER_NAME: "rename the folder",
     Kind.FOLDER_DATE: "rename the folder",
+    Kind.FUTURE: "remove the folder, and check the clock by which it was dated",
     Kind.OTHER_DATE: "move the folder to that date",
     Kind.DUPLICATE: "remove the copy",
     Kind.SHARED_ID: "remove the folders of one name",
@@ -59,6 +62,9 @@ REMEDIES: Mapping[str, str] = {
 }
 """What to do about a fault, where a new snapshot alone does not help."""
 
+CLOCKS = timedelta(hours=1)
+"""A snapshot may be dated later than now by so much: clocks that are kept differ by less than a second, and a time that
+has not come is seldom nearer than a day."""
 OLD_DAYS = 2
 """A snapshot that is older than the fleet's newest one by so much is noted: two daily snapshots were missed."""
 
@@ -74,7 +80,10 @@ class Folder(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file below the root; of one that has not been read only its path and length are known, or why it cannot be."""
+    """A file below the root; of one that has not been read only its path and length are known, or why it cannot be.
+
+    The folder of a day that cannot be listed is one too.
+    """
 
     path: str  # below the root
     length: int  # bytes
@@ -92,6 +101,12 @@ class File(NamedTuple):
         """The cluster of a file that is in its place."""
         named = FOLDER.fullmatch(self.folder)
         return named["cluster"] if named else None
+
+    @property
+    def day(self) -> str | None:
+        """The date of a day's folder."""
+        named = DAY.fullmatch(self.path)
+        return named["date"] if named else None
 
     @property
     def table(self) -> str:
@@ -172,12 +187,12 @@ Fault = tuple[str, str, int, str]
 """Table, kind, rows, example; see Verdict."""
 
 
-def wanted(files: Iterable[File]) -> dict[Folder, list[File]]:
-    """Return the files to read: those of snapshots that are in their place, as far as they can be read."""
+def wanted(files: Iterable[File], now: datetime | None = None) -> dict[Folder, list[File]]:
+    """Return the files to read: those of snapshots that may count (`choose`), as far as they can be read."""
     return {
         one.folder: [file for file in one.files.values() if file.kind is None]
         for one in _folders(files)
-        if one.misplaced is None and _is_date(one.folder.date)
+        if one.misplaced is None and _is_date(one.folder.date) and not _future(one, now)
     }
 
 
@@ -195,10 +210,18 @@ def digest(files: Iterable[Mapping[str, Any]]) -> str:
     return f"sha256:{content.hexdigest()}"
 
 
-def choose(files: Iterable[File]) -> Chosen:
-    """Judge each snapshot, from its files alone."""
-    candidates, faults, newest = _judged(files)
+def choose(files: Iterable[File], now: datetime | None = None) -> Chosen:
+    """Judge each snapshot, from its files alone. A snapshot that is dated later than `now` is no candidate.
+
+    Without `now`, no date is too late.
+    """
+    files = [*files]
+    candidates, faults, newest = _judged(files, now)
     verdicts = [
+        Verdict(f"date={day}/", day, WHOLE, Kind.NOT_READ, 1, f"date={day}: {problem}", quarantines=True)
+        for day, problem in _unlisted(files)
+    ]
+    verdicts += [
         Verdict(one.folder.cluster, one.folder.date, *fault, quarantines=newest[one.folder.cluster] is one)
         for one in candidates
         for fault in faults[one.folder]
@@ -207,25 +230,25 @@ def choose(files: Iterable[File]) -> Chosen:
     history: list[Snapshot] = []
     anew = defaultdict[str, list[Snapshot]](list)
     for one in candidates:
-        now = usable.get(one.folder.cluster)
-        if now is None or one.folder == now.folder or faults[one.folder]:
+        current = usable.get(one.folder.cluster)
+        if current is None or one.folder == current.folder or faults[one.folder]:
             continue
         older = _snapshot(one)
-        (history if older.cluster_id == now.cluster_id else anew[one.folder.cluster]).append(older)
+        (history if older.cluster_id == current.cluster_id else anew[one.folder.cluster]).append(older)
     verdicts += [
-        _note(now, "partitions", Kind.NO_PARTITIONS, 1, "it has no partitions")
-        for now in usable.values()
-        if now.rows["partitions"] == 0
+        _note(current, "partitions", Kind.NO_PARTITIONS, 1, "it has no partitions")
+        for current in usable.values()
+        if current.rows["partitions"] == 0
     ]
-    newest_at = max((now.taken_at for now in usable.values()), default=None)
-    for now in usable.values():
-        if newest_at and (days := (newest_at - now.taken_at).days) >= OLD_DAYS:
+    newest_at = max((current.taken_at for current in usable.values()), default=None)
+    for current in usable.values():
+        if newest_at and (days := (newest_at - current.taken_at).days) >= OLD_DAYS:
             example = f"it was taken {days} days before the newest one of the fleet"
-            verdicts.append(_note(now, WHOLE, Kind.OLD, 1, example))
+            verdicts.append(_note(current, WHOLE, Kind.OLD, 1, example))
     for cluster, others in anew.items():
-        now, last = usable[cluster], others[-1]
-        example = f"it was {last.cluster_id} on {last.folder.date}, and is {now.cluster_id} now"
-        verdicts.append(_note(now, WHOLE, Kind.NEW_ID, len(others), example))
+        current, last = usable[cluster], others[-1]
+        example = f"it was {last.cluster_id} on {last.folder.date}, and is {current.cluster_id} now"
+        verdicts.append(_note(current, WHOLE, Kind.NEW_ID, len(others), example))
     return Chosen(tuple(usable.values()), tuple(history), tuple(sorted(verdicts)))
 
 
@@ -252,9 +275,9 @@ def _note(one: Snapshot, table: str, kind: str, rows: int, example: str) -> Verd
     return Verdict(one.folder.cluster, one.folder.date, table, kind, rows, example, quarantines=False)
 
 
-def _judged(files: Iterable[File]) -> _Judged:
+def _judged(files: Sequence[File], now: datetime | None) -> _Judged:
     candidates = _folders(files)
-    faults = {one.folder: _faults(one) for one in candidates}
+    faults = {one.folder: _faults(one, now) for one in candidates}
     spare = set()
     for copy, of in _copies(candidates, faults):
         if copy.folder.cluster == of.folder.cluster:
@@ -262,11 +285,12 @@ def _judged(files: Iterable[File]) -> _Judged:
         elif not faults[copy.folder]:  # either of the two may have it
             faults[of.folder] = [(WHOLE, Kind.DUPLICATE, 1, f"it is {_shown(copy.folder)} once more")]
         faults[copy.folder] = [(WHOLE, Kind.DUPLICATE, 1, f"it is {_shown(of.folder)} once more")]
-    newest: dict[str, _Candidate] = {}
-    for one in candidates:
-        known = newest.get(one.folder.cluster)
-        if one.folder not in spare and (known is None or one.age > known.age):
-            newest[one.folder.cluster] = one
+    newest = _newest([one for one in candidates if one.folder not in spare], now)
+    for day, problem in _unlisted(files):
+        for one in newest.values():
+            if not _is_later(day, now) and (not _is_date(day), day) > one.age[:2]:
+                why = f"a newer one may be in date={day}: {problem}"
+                faults[one.folder].append((WHOLE, Kind.NOT_READ, 1, why))
     by_id = defaultdict(list)
     for one in newest.values():
         if one.metadata and not faults[one.folder]:
@@ -276,6 +300,19 @@ def _judged(files: Iterable[File]) -> _Judged:
             others = listed([other.cluster for other in folders[:6] if other != folder], len(folders) - 1)
             faults[folder] = [(WHOLE, Kind.SHARED_ID, 1, f"{id} is the id of {others} too")]
     return _Judged(candidates, faults, newest)
+
+
+def _newest(candidates: Iterable[_Candidate], now: datetime | None) -> dict[str, _Candidate]:
+    """Return the newest candidate of each cluster; one that is dated too late where there is no other."""
+    newest: dict[str, _Candidate] = {}
+    for one in sorted(candidates, key=lambda one: (one.folder.cluster, _future(one, now) is None, one.age)):
+        newest[one.folder.cluster] = one
+    return newest
+
+
+def _unlisted(files: Iterable[File]) -> Iterator[tuple[str, str]]:
+    """Yield each day whose folder cannot be listed, and why."""
+    yield from ((file.day, file.problem or "") for file in files if file.day)
 
 
 def _folders(files: Iterable[File]) -> tuple[_Candidate, ...]:
@@ -300,12 +337,14 @@ def _placed(path: str, files: Mapping[str, File]) -> _Candidate:
     return _Candidate(folder, files, wrong)
 
 
-def _faults(one: _Candidate) -> list[Fault]:
+def _faults(one: _Candidate, now: datetime | None) -> list[Fault]:
     """Return the faults of a folder by itself."""
     if one.misplaced is not None:
         return [(WHOLE, Kind.FOLDER_NAME, 1, one.misplaced)]
     if not _is_date(one.folder.date):
         return [(WHOLE, Kind.FOLDER_DATE, 1, f"{one.folder.date} is no date such as 2026-01-31")]
+    if future := _future(one, now):
+        return [(WHOLE, Kind.FUTURE, 1, future)]
     faults: list[Fault] = []
     metadata = one.metadata
     for name in sorted(metadata.rows.keys() | one.files.keys() if metadata else SCHEMAS):
@@ -324,6 +363,19 @@ def _faults(one: _Candidate) -> list[Fault]:
     elif metadata and (day := metadata.taken_at.date().isoformat()) != one.folder.date:
         faults.append((WHOLE, Kind.OTHER_DATE, 1, f"it was taken on {day}"))
     return faults
+
+
+def _future(one: _Candidate, now: datetime | None) -> str | None:
+    """Return which date has not come yet, the folder's or the content's; None where both have."""
+    if _is_later(one.folder.date, now):
+        return f"{one.folder.date} has not come yet"
+    if now and one.metadata and one.metadata.taken_at > now + CLOCKS:
+        return f"it says that it was taken at {one.metadata.taken_at:%Y-%m-%d %H:%M} UTC, which has not come yet"
+    return None
+
+
+def _is_later(day: str, now: datetime | None) -> bool:
+    return now is not None and _is_date(day) and day > (now + CLOCKS).date().isoformat()
 
 
 def _copies(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from reassign.api.names import OBJECT_NAME
 from reassign.errors import PlanningError, Reason
-from reassign.files.whole import UNFINISHED, write, writing
+from reassign.files.whole import UNFINISHED, check_writable, write, writing
 from reassign.manifests.objects import Manifest
 from reassign.manifests.text import dump
 
@@ -31,6 +31,7 @@ KEPT = b"""\
 The waves of this cluster's plan are in this folder. When there are none, nothing is planned. The folder stays, so that
 Argo CD prunes what was here. Remove it when the cluster is gone.
 """
+RUN, CLUSTERS = "run.json", "clusters"
 WAVES = "wave-*.yaml"
 PLANNED = ("Planned", "Unchanged")
 """States of clusters whose files are exactly those of this run."""
@@ -46,6 +47,23 @@ class Emitted(NamedTuple):
     """Clusters that had files and have no snapshot any more."""
 
 
+def check_tree(folder: Path) -> None:
+    """Raise PlanningError for a folder that can hold no tree of manifests; write nothing."""
+    for place in (folder, folder / CLUSTERS):
+        check_writable(place, "manifests")
+    if (folder / RUN).is_dir():
+        why = f"{folder / RUN} is a folder: remove it, or name another folder for the manifests"
+        raise PlanningError(Reason.CANNOT_BE_WRITTEN, why)
+
+
+def check_no_links(folder: Path, clusters: Iterable[str]) -> None:
+    """Raise PlanningError where a link is in place of the folder of one of these clusters."""
+    for cluster in clusters:
+        if (folder / CLUSTERS / cluster).is_symlink():
+            why = f"{folder / CLUSTERS / cluster} is a symbolic link: replace it by a folder, and run it again"
+            raise PlanningError(Reason.CANNOT_BE_WRITTEN, why)
+
+
 def emit(
     folder: Path,
     manifests: Iterable[tuple[str, str, str]],
@@ -59,12 +77,9 @@ def emit(
 
     Raises PlanningError (CannotBeWritten).
     """
-    clusters = folder / "clusters"
+    clusters = folder / CLUSTERS
     with writing(folder):
-        for cluster, state in states.items():
-            if state["state"] in PLANNED and (clusters / cluster).is_symlink():
-                why = f"{clusters / cluster} is a symbolic link: replace it by a folder, and run it again"
-                raise PlanningError(Reason.CANNOT_BE_WRITTEN, why)
+        check_no_links(folder, (cluster for cluster, state in states.items() if state["state"] in PLANNED))
         written = removed = 0
         wanted = set()
         for cluster, name, text in manifests:
@@ -94,7 +109,7 @@ def emit(
             for cluster, state in states.items()
         }
         run = json.dumps({**about, "clusters": entries}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-        write(folder / "run.json", run.encode())
+        write(folder / RUN, run.encode())
     return Emitted(written, len(wanted) - written, removed, tuple(dropped))
 
 

@@ -52,6 +52,7 @@ class Kept:
             if kept := self._kept(key):
                 self.reused = True
                 return kept
+            self._storage.write(self._marker, b"")  # what cannot be written says so before the pass
         self.forget()  # first: tables that are written anew must not pass for whole
         tables, digests = {}, {}
         for table, rows in make():

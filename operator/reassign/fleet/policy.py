@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from reassign.api.common import Model, NamespaceName, bytes_of
+from reassign.api.common import EachOnce, Model, NamespaceName, bytes_of
 from reassign.api.digest import hashed
 from reassign.api.limits import MAX_NAME_CHARACTERS
 from reassign.api.names import matches
@@ -78,7 +78,9 @@ class Terms(Model):
 class Override(Terms):
     """Other terms for some clusters; a field that is unset stays as it was."""
 
-    clusters: Annotated[tuple[ClusterPattern, ...], Field(min_length=1, max_length=1000)]
+    clusters: Annotated[
+        tuple[ClusterPattern, ...], Field(min_length=1, max_length=1000), EachOnce("names a pattern twice")
+    ]
     """Names of clusters, with * for any characters and ? for one."""
 
     def matches(self, cluster: str) -> bool:

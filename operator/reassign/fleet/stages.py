@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +30,7 @@ from reassign.files import rules
 from reassign.files.whole import alone_in, put, writing
 from reassign.fleet import choose, inventory
 from reassign.fleet.choose import Kind, Verdict
-from reassign.fleet.emit import Emitted, emit
+from reassign.fleet.emit import Emitted, check_no_links, emit
 from reassign.fleet.job import Job
 from reassign.fleet.kept import Kept
 from reassign.fleet.one_pass import one_pass
@@ -75,7 +76,7 @@ def _run(spark: SparkSession, job: Job, kept: Kept, begin: Callable[[], None]) -
     quarantined = problems(quarantine)
     summaries = summaries_of(tables["plans"])
     unplanned = {name: row["problem"] for name, row in summaries.items() if row["problem"]}
-    lost = any(verdict.kind in (Kind.LOST, Kind.NOT_READ) for verdict in verdicts)
+    lost = any(verdict.kind in (Kind.LOST, Kind.NOT_READ, Kind.FUTURE) for verdict in verdicts)
     if lost or any(problem["reason"] == Reason.PLANNING_FAILED for problem in unplanned.values()):
         kept.forget()  # another run may find it otherwise
     seen = [Seen(**row, problem=None) for row in rows_of(tables["newest"])]
@@ -105,8 +106,13 @@ def _run(spark: SparkSession, job: Job, kept: Kept, begin: Callable[[], None]) -
 
 def _tables(spark: SparkSession, job: Job, kept: Kept) -> dict[str, pa.Table]:
     listing = inventory.take(spark, job.snapshots)
-    job.policy.check_patterns({file.cluster for file in listing.files if file.cluster})
-    return kept.tables(hashed([listing.digest, program(), job.policy.digest]), partial(one_pass, job, listing))
+    clusters = {file.cluster for file in listing.files if file.cluster}
+    if not any(file.day for file in listing.files):  # a day that cannot be listed may have others
+        job.policy.check_patterns(clusters)
+    if job.manifests:
+        check_no_links(job.manifests, clusters)
+    key = hashed([listing.digest, program(), job.policy.digest])
+    return kept.tables(key, partial(one_pass, job, listing, datetime.now(UTC)))
 
 
 def summaries_of(plans: pa.Table) -> dict[str, Row]:

@@ -19,11 +19,12 @@ from kafka import errors
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
-from reassign.core.claim import SESSION_SECONDS, Claim, ClaimState, own_since, preceding
-from reassign.core.model.problem import Problem
+from reassign.core.claim import SESSION_SECONDS, Claim, ClaimState, own_since, preceding, unreadable
+from reassign.core.model.problem import Problem, bug_problem
 from reassign.errors import Reason
 from reassign.kafka.errors import needs_user
 from reassign.kafka.wire import READ_SECONDS, Node, Wire
+from reassign.text import cut, printable
 
 log = structlog.get_logger()
 
@@ -62,6 +63,8 @@ class Membership:
     _coordinator: Node | None = None
     _member: Member | None = None
     _claim: Claim | None = None
+    _unread: Problem | None = None
+    """Which members' claims could not be read when they were looked at last."""
     _looked: bool = False
     """Whether the members have been read since this process joined: one that joined at the same time may precede it."""
     _stopped: threading.Event = field(default_factory=threading.Event)
@@ -105,7 +108,7 @@ class Membership:
         before, pause = self.state, HEARTBEAT_SECONDS
         try:
             other = self._round(wire)
-            self.state = before.read(other, time.monotonic())
+            self.state = before.read(other, time.monotonic(), self._unread)
         except errors.KafkaError as error:
             if wire is not self._wire:
                 return pause
@@ -115,10 +118,13 @@ class Membership:
             pause = REFUSED_SECONDS if lasts else HEARTBEAT_SECONDS if self.state.problem else RETRY_SECONDS
         except RuntimeError:
             return pause  # the line was closed, or this process may not write
-        except Exception:
+        except Exception as error:
             log.exception("the claim failed unexpectedly", group=self.group)
-        if (before.other, before.problem) != (self.state.other, self.state.problem):
-            log.info("claim", group=self.group, other=self.state.other, problem=self.state.problem)
+            problem = bug_problem(error, "the claim from being made")
+            self.state = before.failed(problem, time.monotonic(), lasts=True)
+        now = self.state
+        if (before.other, before.unclaimed) != (now.other, now.unclaimed):
+            log.info("claim", group=self.group, other=now.other, problem=now.problem, unread=now.unread)
         return pause
 
     def _round(self, wire: Wire) -> Claim | None:
@@ -155,13 +161,17 @@ class Membership:
         if group.error_code != errors.GroupIdNotFoundError.errno:  # there is none yet
             _raise_for(group.error_code)
         if not group.members:
+            self._unread = None
             return ()
         if group.protocol_type != PROTOCOL_TYPE:
             raise errors.InconsistentGroupProtocolError(f"its members are of the type {group.protocol_type}")
         if group.group_state != "Stable":
             raise errors.RebalanceInProgressError(f"the group is {group.group_state}")
-        claims = (Claim.read(m.member_metadata, m.client_host.lstrip("/")) for m in group.members)
-        return tuple(claim for claim in claims if claim)
+        claims = [
+            (member.client_host, Claim.read(member.member_metadata, member.client_host)) for member in group.members
+        ]
+        self._unread = unreadable(self.group, [host for host, claim in claims if claim is None])
+        return tuple(claim for _, claim in claims if claim)
 
     def _join(self, wire: Wire, coordinator: Node, claim: Claim) -> None:
         """Join, or join again. The leader of the group has nothing to assign."""
@@ -226,7 +236,7 @@ class Membership:
         if isinstance(error, errors.InvalidSessionTimeoutError):
             minutes = f"{SESSION_SECONDS / 60:.0f} minutes"
             return Problem(Reason.REQUEST_FAILED, f"raise group.max.session.timeout.ms of the brokers to {minutes}")
-        said = str(error) or type(error).__name__
+        said = printable(cut(str(error) or type(error).__name__))
         if isinstance(error, errors.InconsistentGroupProtocolError):
             return Problem(
                 Reason.REQUEST_FAILED, f"the group {self.group} is another application's: end that one ({said})"

@@ -53,7 +53,10 @@ log = structlog.get_logger()
 
 
 class KafkaClient:
-    """A client of one cluster, made with `connect`; one task observes and acts at a time."""
+    """A client of one cluster, made with `connect`; one task observes and acts at a time.
+
+    Beside it another may read the layout.
+    """
 
     def __init__(
         self,
@@ -123,8 +126,9 @@ class KafkaClient:
         """Read all reassignments in flight, all brokers, these topics, and the sizes of these partitions.
 
         Each broker in doubt is asked for a list as well, which shows that it forwards to the controller again
-        (`Forwarding`). The list that counts is asked of one of them, where one answers. Metadata is read from the
-        broker of that list, if it answers, and behind the list the offsets of the metadata log, if they are needed.
+        (`Forwarding`). The list that counts is asked of one of them, where one answers, or else of the `first` that
+        does. Metadata is read from the broker of that list, if it answers, and behind the list the offsets of the
+        metadata log, if they are needed.
 
         Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`). Unless
         `sizes_of` is None, the snapshot has the sizes of all partitions in flight too. It then has the log directories
@@ -137,8 +141,9 @@ class KafkaClient:
     async def observe_everything(self) -> Snapshot:
         """Read the whole cluster: all topics that we may see, all sizes, the log directories of all brokers.
 
-        A broker's directories are left out when it takes longer than EVERYTHING_SECONDS, or all brokers together
-        longer than TOGETHER_SECONDS. Raises ClusterError when the cluster does not answer.
+        A topic that was made meanwhile, and has logs, is read as well. A broker's directories are left out when it
+        takes longer than EVERYTHING_SECONDS, or all brokers together longer than TOGETHER_SECONDS. Raises ClusterError
+        when the cluster does not answer.
         """
         return await self._observe(None, None, ())
 
@@ -172,6 +177,9 @@ class KafkaClient:
         silent: dict[int, Problem] = {}
         if topics is None:
             log_dirs, silent = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
+            if missing := _without_metadata(log_dirs, described, unread):
+                made, _, _ = await self._call(self._topics, missing, forwarded.via)
+                described = described | made
         elif sizes_of is not None:
             asked = _by_broker({*sizes_of, *reassignments}, described, reassignments)
             for broker in destinations:
@@ -193,12 +201,11 @@ class KafkaClient:
 
     async def _list(self, doubts: Doubts) -> tuple[dict[TopicPartition, Reassignment], Forwarded]:
         """Return the reassignments in flight, and which brokers forwarded a list; the last list counts."""
-
         asked = doubts.brokers
         answers = await asyncio.gather(*(_heard(self._ask(requests.forwards, self._wire, b)) for b in asked))
         heard = [b for b, answer in zip(asked, answers, strict=True) if not isinstance(answer, Problem)]
-        first = heard[0] if heard else self._via
-        reassignments, self._via = await self._call(requests.all_reassignments, self._wire, first)
+        listed = await self._call(requests.all_reassignments, self._wire, heard or doubts.first)
+        reassignments, self._via = listed
         brokers = {*heard, *([] if self._via is None else [self._via])}
         ended = any(tp not in reassignments for tp in doubts.lately)
         needed = doubts.offsets or ended or doubts.reader not in (None, self._via)
@@ -219,26 +226,22 @@ class KafkaClient:
     async def observe_layout(self, logs_of: Callable[[Layout], Collection[int]]) -> Layout:
         """Read where the replicas of all topics are, and the logs of the brokers that `logs_of` picks then.
 
-        All metadata is one request. Topics that we may not describe are left out; the brokers' logs show them. A broker
-        that does not answer in time has no log directories. Raises ClusterError when the cluster does not answer.
+        All metadata is one request, and a second one where topics that were made meanwhile have logs. Topics that we
+        may not describe are left out; the brokers' logs show them. A broker that does not answer in time has no log
+        directories. Raises ClusterError when the cluster does not answer.
         """
-        reassignments, via = await self._call(requests.all_reassignments, self._wire, self._via)
+        first = () if self._via is None else (self._via,)
+        reassignments, via = await self._call(requests.all_reassignments, self._wire, first)
         brokers = (await self._call(requests.cluster, self._wire))[1]
-        found = await self._call(self._layout, brokers, reassignments, via)
+        topics, unread, _ = await self._call(requests.topics, self._wire, None, via)
+        found = await self._call(_layout, brokers, topics, reassignments)
         alive = [broker for broker in logs_of(found) if broker in brokers and not brokers[broker].fenced]
         log_dirs, _ = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
-        return replace(found, log_dirs=log_dirs, lists_fenced=requests.lists_fenced(self._wire))
-
-    def _layout(
-        self, brokers: Mapping[int, Broker], reassignments: Mapping[TopicPartition, Reassignment], via: int | None
-    ) -> Layout:
-        described, unread, _ = requests.topics(self._wire, None, via)
-        partitions = (
-            (TopicPartition(name, number), partition.replicas)
-            for name, (_, found) in described.items()
-            for number, partition in found.items()
-        )
-        return replace(layout_of(brokers, partitions, reassignments), unread=frozenset(unread))
+        if missing := _without_metadata(log_dirs, topics, unread):
+            made = (await self._call(requests.topics, self._wire, missing, via)).topics
+            found = await self._call(_layout, brokers, topics | made, reassignments)
+        lists_fenced = requests.lists_fenced(self._wire)
+        return replace(found, log_dirs=log_dirs, unread=frozenset(unread), lists_fenced=lists_fenced)
 
     async def observe_shortages(self) -> dict[str, Topic]:
         """Read the partitions, internal ones too, that have no leader, or a replica that is not in sync.
@@ -249,10 +252,9 @@ class KafkaClient:
         return await self._call(self._shortages)
 
     def _shortages(self) -> dict[str, Topic]:
-        described, _, _ = requests.topics(self._wire, None)
         short = {
             name: (id, {n: p for n, p in partitions.items() if p.leader is None or not p.isr >= set(p.replicas)})
-            for name, (id, partitions) in described.items()
+            for name, (id, partitions) in requests.topics(self._wire, None).topics.items()
         }
         short = {name: (id, partitions) for name, (id, partitions) in short.items() if partitions}
         minima, _ = self._min_insync_replicas.of({name: id for name, (id, _) in short.items()})
@@ -390,6 +392,23 @@ def _explained(error: ClusterError, connection: Connection) -> ClusterError:
     if error.reason is Reason.AUTHENTICATION_FAILED and isinstance(connection.sasl, OAuth):
         return refused_token(error, connection.sasl)
     return error
+
+
+def _layout(
+    brokers: Mapping[int, Broker], topics: requests.Topics, reassignments: Mapping[TopicPartition, Reassignment]
+) -> Layout:
+    partitions = (
+        (TopicPartition(name, number), partition.replicas)
+        for name, (_, found) in topics.items()
+        for number, partition in found.items()
+    )
+    return layout_of(brokers, partitions, reassignments)
+
+
+def _without_metadata(log_dirs: LogDirs, *known: Collection[str]) -> set[str]:
+    """Return the topics that have logs and are not known: we may not see them, or they were made meanwhile."""
+    logged = {tp.topic for directories in log_dirs.values() for found in directories.values() for tp in found.logs}
+    return logged.difference(*known)
 
 
 def _by_broker(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from kafka import errors
@@ -59,8 +59,8 @@ def forwards(wire: Wire, broker: int) -> None:
     _raise_for(answer.error_code, answer.error_message)
 
 
-def all_reassignments(wire: Wire, first: int | None) -> tuple[dict[TopicPartition, Reassignment], int | None]:
-    """Return all reassignments in flight, and the broker that listed them: `first`, if it answers."""
+def all_reassignments(wire: Wire, first: Sequence[int]) -> tuple[dict[TopicPartition, Reassignment], int | None]:
+    """Return all reassignments in flight, and the broker that listed them: the first of these that answers."""
     answer, broker = wire.read_by(lambda: _list_request(()), first)
     return _listed(answer), broker
 
@@ -123,16 +123,26 @@ Unread = dict[str, Problem]
 """Why topics cannot be read, by name: one of them hides no other."""
 
 
-def topics(wire: Wire, names: Collection[str] | None, first: int | None = None) -> tuple[Topics, Unread, int | None]:
-    """Return id and partitions of the topics that exist, and why others cannot be read (Metadata).
+class Described(NamedTuple):
+    """What a broker's metadata shows of topics."""
 
-    None stands for all topics that we may see. Return also the broker whose metadata this is: `first`, if it answers.
+    topics: Topics
+    unread: Unread
+    reader: int | None
+    """The broker whose metadata this is."""
+
+
+def topics(wire: Wire, names: Collection[str] | None, first: int | None = None) -> Described:
+    """Return the topics that exist, and why others cannot be read (Metadata), by broker `first`, if it answers.
+
+    None stands for all topics that we may see.
     """
     if names is not None and not names:
-        return {}, {}, first
+        return Described({}, {}, first)
     named = MetadataRequest.MetadataRequestTopic
     wanted = None if names is None else [named(name=n) for n in names]
-    answer, reader = wire.read_by(lambda: MetadataRequest(topics=wanted, allow_auto_topic_creation=False), first)
+    order = () if first is None else (first,)
+    answer, reader = wire.read_by(lambda: MetadataRequest(topics=wanted, allow_auto_topic_creation=False), order)
     described: Topics = {}
     unread: Unread = {}
     for topic in answer.topics:
@@ -151,7 +161,7 @@ def topics(wire: Wire, names: Collection[str] | None, first: int | None = None) 
                 for p in topic.partitions
             }
             described[topic.name] = (_topic_id(topic.topic_id), partitions)
-    return described, unread, reader
+    return Described(described, unread, reader)
 
 
 def min_insync_replicas(wire: Wire, topics: Collection[str]) -> tuple[dict[str, int], Unread]:

@@ -99,16 +99,16 @@ class StepWriter:
         """
         try:
             named = {step.tp.topic for step in batch if isinstance(step, Alter)}
-            topics, unread, _ = requests.topics(self.wire, named)
+            found = requests.topics(self.wire, named)
             in_flight = requests.reassignments(self.wire, [step.tp for step in batch])
         except KafkaError as error:
             return dict.fromkeys(batch, not_sent(error))
         refused = {
             step: outcome
             for step in batch
-            if (outcome := _overtaken(step, in_flight.get(step.tp)) or _changed(step, topics, unread))
+            if (outcome := _overtaken(step, in_flight.get(step.tp)) or _changed(step, found))
         }
-        return refused | self._request([step for step in batch if step not in refused], topics, via)
+        return refused | self._request([step for step in batch if step not in refused], found.topics, via)
 
     def _request(
         self, batch: Sequence[Alter | Cancel], topics: requests.Topics, via: int | None
@@ -165,13 +165,13 @@ def _overtaken(step: Alter | Cancel, in_flight: Reassignment | None) -> Outcome 
     return None
 
 
-def _changed(step: Alter | Cancel, topics: requests.Topics, unread: requests.Unread) -> Outcome | None:
+def _changed(step: Alter | Cancel, found: requests.Described) -> Outcome | None:
     """Return the outcome of a step whose partition was recreated since, has other replicas now, or cannot be read."""
-    if problem := unread.get(step.tp.topic):
+    if problem := found.unread.get(step.tp.topic):
         return Outcome(Result.NOT_SENT, problem.reason, problem.message)
-    if not (isinstance(step, Alter) and step.judged and step.tp.topic in topics):
+    if not (isinstance(step, Alter) and step.judged and step.tp.topic in found.topics):
         return None
-    topic_id, partitions = topics[step.tp.topic]
+    topic_id, partitions = found.topics[step.tp.topic]
     if topic_id != step.judged.topic_id:
         return Outcome(Result.REFUSED, Reason.TOPIC_RECREATED, "the topic was deleted and made again just now")
     now = partitions.get(step.tp.partition)

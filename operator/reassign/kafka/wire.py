@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -88,8 +88,8 @@ class Wire:
         answer, _ = self.read_by(make)
         return answer
 
-    def read_by(self, make: Callable[[], Any], first: int | None = None) -> tuple[Any, int | None]:
-        """Ask as `read` does, broker `first` before others; return also who answered, None for a bootstrap server."""
+    def read_by(self, make: Callable[[], Any], first: Sequence[int] = ()) -> tuple[Any, int | None]:
+        """Ask as `read` does, these brokers `first`; return also who answered, None for a bootstrap server."""
         answer, node = self._manager.run(self._any, lambda node: self._ask(node, make(), READ_SECONDS), first)
         return answer, node if isinstance(node, int) else None
 
@@ -147,15 +147,22 @@ class Wire:
         except errors.KafkaError as error:
             raise AnswerLostError(str(error) or type(error).__name__) from error
 
-    async def _any(self, attempt: Callable[[Node], Any], first: int | None = None) -> tuple[Any, Node]:
+    async def _any(self, attempt: Callable[[Node], Any], first: Sequence[int] = ()) -> tuple[Any, Node]:
         """Return the first result that an attempt at a broker has, and the broker.
 
-        Brokers are tried in this order: `first`, the one that answered last, all others at random, the bootstrap
-        servers.
+        Brokers are tried in this order: those that are named `first`, the one that answered last, all others at random,
+        the bootstrap servers.
         """
         known: list[Node] = [broker.node_id for broker in self._manager.cluster.brokers()]
         random.shuffle(known)
-        known.sort(key=lambda node: (node != first, node != self._last, self._manager.connection_delay(node) > 0))
+        places: dict[Node, int] = {node: place for place, node in enumerate(first)}
+        known.sort(
+            key=lambda node: (
+                places.get(node, len(places)),
+                node != self._last,
+                self._manager.connection_delay(node) > 0,
+            )
+        )
 
         async def remember(node: Node) -> tuple[Any, Node]:
             result = await attempt(node)

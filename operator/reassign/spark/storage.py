@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ from reassign.spark.executors import LOST
 
 PIECE = 1 << 20
 """Bytes of a file that the JVM hands over at once: JVM and Python hold ten times as much of them meanwhile."""
+UNREADABLE = "FAILED_READ_FILE"
+"""What Spark says where a task cannot read a file."""
+CALLS = 16
+"""Files or folders of a storage that are tried at the same time."""
 FAILURES: Mapping[tuple[str, ...], str] = {
     ("spark.driver.maxResultSize",): (
         "the fleet is too large for Spark's driver: raise spark.driver.maxResultSize, and spark.driver.memory with it"
@@ -23,7 +28,7 @@ FAILURES: Mapping[tuple[str, ...], str] = {
     ("Java heap space", "GC overhead limit exceeded", "Cannot reserve"): (
         "Spark's JVM has too little memory: raise spark.driver.memory, and with executors spark.executor.memory"
     ),
-    ("FAILED_READ_FILE",): "a snapshot cannot be read: check the storage of the snapshots",
+    (UNREADABLE,): "a snapshot cannot be read: check the storage of the snapshots",
     (*LOST, "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"): "a worker of Spark's has ended: see Spark's log",
 }
 """By what Spark says: what is wrong with Spark, or with what it reads, and what to do. Another run may succeed."""
@@ -36,6 +41,11 @@ def failure(error: Exception) -> PlanningError | None:
             message = f"{what}, and run it again: it goes on where it was ({first_cause(error)})"
             return PlanningError(Reason.SPARK_FAILED, message)
     return None
+
+
+def is_unreadable(error: Exception) -> bool:
+    """Whether a task could not read a file."""
+    return UNREADABLE in str(error)
 
 
 @contextmanager
@@ -59,6 +69,20 @@ def first_cause(error: Exception) -> str:
     return str(message).strip().partition("\n")[0].rstrip(".")
 
 
+def _failures(call: Callable[[str], object], paths: Sequence[str]) -> dict[str, str]:
+    """Return by path why a call of it fails."""
+
+    def why(path: str) -> str | None:
+        try:
+            call(path)
+        except Py4JJavaError as error:
+            return first_cause(error)
+        return None
+
+    with ThreadPoolExecutor(CALLS) as pool:
+        return {path: cause for path, cause in zip(paths, pool.map(why, paths), strict=True) if cause is not None}
+
+
 class Storage:
     """Files by path or URL, on any file system that Spark knows; raises what py4j raises."""
 
@@ -80,6 +104,14 @@ class Storage:
         files, place = self._at(path)
         with closing(files.open(place)) as stream:
             return str(self._jvm.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream))
+
+    def unreadable(self, base: str, files: Sequence[str]) -> dict[str, str]:
+        """Read these files below a folder, and return why some of them cannot be read."""
+        return _failures(lambda file: self.sha256(f"{base}/{file}"), files)
+
+    def unlisted(self, base: str, folders: Sequence[str]) -> dict[str, str]:
+        """List these folders below a folder, and return why some of them cannot be listed."""
+        return _failures(lambda folder: self.names(f"{base}/{folder}"), folders)
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the files and folders in a folder, in order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -24,13 +24,17 @@ class Stored(NamedTuple):
     content: DataFrame
     urls: Mapping[str, str]
 
-    def content_of(self, paths: Set[str]) -> DataFrame:
-        """Return path and content of these files; Spark opens no other one, whatever is wrong with it."""
+    def only(self, paths: Set[str]) -> Stored:
+        """Return these files alone; Spark opens no other one, whatever is wrong with it."""
         others, url = self.urls.keys() - paths, sf.col("_metadata.file_path")
         few = min(others, paths, key=len)
         named = url.isin(*(self.urls[path] for path in few))
         content = self.content.where(named if few is paths else ~named) if few else self.content
-        return content.select("path", "content")
+        return Stored(content, {path: url for path, url in self.urls.items() if path in paths})
+
+    def content_of(self, paths: Set[str]) -> DataFrame:
+        """Return path and content of these files."""
+        return self.only(paths).content.select("path", "content")
 
     def listed(self, base: str) -> Iterator[tuple[str, int, str]]:
         """Yield each file's path below the base, its length, and when it was written."""
@@ -42,13 +46,18 @@ class Stored(NamedTuple):
             yield path.removeprefix(base).lstrip("/"), *statuses.get(path, (0, ""))  # Spark has no row of an empty file
 
 
-def find(spark: SparkSession, base: str, ending: str) -> Stored:
-    """Return the files below a folder with this ending; raises PlanningError for a name that Spark cannot read."""
-    if set(base) & set(PATTERNS):
-        why = f"{base} has one of {PATTERNS} in its name, which Spark reads as a pattern: give the folder another name"
-        raise PlanningError(Reason.CANNOT_BE_READ, why)
-    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    content = files.option("pathGlobFilter", f"*{ending}").load(base)
+def find(spark: SparkSession, base: str, ending: str, folders: Sequence[str] | None = None) -> Stored:
+    """Return the files below a folder with this ending, or below those `folders` in it alone.
+
+    Raises PlanningError for a name that Spark cannot read.
+    """
+    places = [base] if folders is None else [f"{base.rstrip('/')}/{folder}" for folder in folders]
+    for place in places:
+        if set(place) & set(PATTERNS):
+            why = f"{place} has one of {PATTERNS} in its name, which Spark reads as a pattern"
+            raise PlanningError(Reason.CANNOT_BE_READ, f"{why}: give the folder another name")
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("ignoreMissingFiles", "true")
+    content = files.option("pathGlobFilter", f"*{ending}").load(places)
     join: Any = spark.sparkContext._jvm.org.apache.hadoop.util.StringUtils.join  # type: ignore[union-attr]
     names = join("\n", content._jdf.inputFiles())
     plain = (re.sub(r"^(\w+):///", r"\1:/", name) for name in names.split("\n"))  # as rows have it

@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
-from reassign.api.kafka_cluster import Execution, KafkaCluster, ThrottleDeletionPolicy
+from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.api.reassignment_record import RecordedThrottles
 from reassign.controller.cluster.actor import Actor
+from reassign.controller.cluster.foreign_cancels import ForeignCancels
 from reassign.controller.cluster.last_check import LastCheck
 from reassign.controller.cluster.observer import Observation, Observer
 from reassign.controller.cluster.outage import Outage
 from reassign.controller.cluster.pace import AT_ONCE_SECONDS, MOVING_SECONDS, DriftTurn, Pace
+from reassign.controller.cluster.parts import KEEPS, Parts
 from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.reading import named
 from reassign.controller.objects.store import Store
+from reassign.controller.plans.goal_watch import GoalReading, GoalWatch
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
 from reassign.controller.writing.throttle_record import ThrottleRecord
@@ -44,8 +47,7 @@ from reassign.core.cluster import (
 from reassign.core.duplicates import abandoned, not_taken_over
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
-from reassign.core.model.forwarding import LANDING_SECONDS
-from reassign.core.model.problem import Problem, bug_problem, error_problem
+from reassign.core.model.problem import Problem, bug_problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
@@ -61,9 +63,6 @@ log = structlog.get_logger()
 
 CONFLICT_SECONDS, IDLE_SECONDS = 0.5, 15.0
 WAITING_SECONDS = UNREACHABLE_SECONDS = 5.0
-KEEPS = "it from serving the cluster"
-
-T = TypeVar("T")
 
 
 class Prepared(NamedTuple):
@@ -96,10 +95,13 @@ class ClusterLoop:
     """What all pods of this installation share; without it no claim on the Kafka cluster is kept."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     """Makes it tick at once."""
+    parts: Parts = field(init=False)
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
     outage: Outage = field(init=False)
+    goals: GoalWatch = field(init=False)
+    foreign_cancels: ForeignCancels = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _pace: Pace = field(default_factory=Pace)
     _reads: frozenset[ConfigResource] = frozenset()
@@ -107,16 +109,17 @@ class ClusterLoop:
     """Why the brake had not undone everything at the last tick."""
     _bug: Problem | None = None
     """What the last tick ended with; the next one says it, so that it does not come and go within each."""
-    _errors: list[Exception] = field(default_factory=list)
-    """What attempts of this tick have met: none keeps the others from being made, and the tick ends with the first."""
     _drift: DriftTurn = field(default_factory=DriftTurn)
 
     def __post_init__(self) -> None:
+        self.parts = Parts(self.key, self.writer)
+        self.foreign_cancels = ForeignCancels(self.store, self.parts)
         self.observer = Observer(self.kube, self.before_write, self.installation)
         record = ThrottleRecord(self.key, self.store, self.writer, self.metrics)
         self.unserved = Unserved(self.key, self.store, self.writer, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.writer, self.metrics, record)
         self.outage = Outage(self.name, self.metrics)
+        self.goals = GoalWatch(self.unserved.problem_of)
 
     @property
     def name(self) -> str:
@@ -134,6 +137,7 @@ class ClusterLoop:
         finally:
             self.health.forget(self.name)
             self.metrics.forget(self.name)
+            self.goals.stop()
             await self.observer.close()
 
     async def _safe_tick(self) -> float | None:
@@ -163,22 +167,18 @@ class ClusterLoop:
         if obj is None:
             return None
         bind_contextvars(**named(obj))
-        self._errors = []
-        try:
-            with self._drift.tick():
-                pause = await self._reconcile(obj)
-        finally:  # what cannot be read waits for no other object, and none for it
-            await self.unserved.answer_for_unreadable()
-        for error in self._errors[1:]:
-            log.error("failed as well", exc_info=error)
-        for error in self._errors:
-            raise error
+        with self.parts.tick():
+            try:
+                with self._drift.tick():
+                    pause = await self._reconcile(obj)
+            finally:  # what cannot be read waits for no other object, and none for it
+                await self.unserved.answer_for_unreadable()
         return pause
 
     async def _reconcile(self, obj: Object) -> float | None:
         """Serve what can be read; return in how many seconds to tick again, None when the KafkaCluster is released."""
         unwritten: list[Problem] = []
-        await self._write(self.writer.records.look_for_owners(self.key, self.writer.now()), unwritten)
+        await self.parts.write(self.writer.records.look_for_owners(self.key, self.writer.now()), unwritten)
         try:
             cluster = self.store.parse_cluster(obj)
         except ReassignError as error:
@@ -208,10 +208,10 @@ class ClusterLoop:
         if cluster.metadata.deletion_timestamp and nothing_to_restore and not awaited and not unwritten:
             await self._release(obj, throttle)
             return None
-        await self._write(self.writer.keep_cluster(obj), unwritten)
+        await self.parts.write(self.writer.keep_cluster(obj), unwritten)
         if cluster.status.observed_generation is None:
             connecting = Problem(Reason.CONNECTING, f"connecting to {cluster.spec.bootstrap_servers}")
-            await self._write(self.writer.write_unready_cluster(self.key, connecting, self.writer.now()), [])
+            await self.parts.write(self.writer.write_unready_cluster(self.key, connecting, self.writer.now()), [])
         return Prepared(obj, cluster, self._due(cluster, admitted), awaited, throttle, unwritten)
 
     async def _release(self, obj: Object, throttle: RecordedThrottles | None) -> None:
@@ -229,8 +229,7 @@ class ClusterLoop:
         observed = await self.observer.observe(cluster, pinned, resources, throttle, in_doubt)
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
-        watched = self.plans.watched(self.key)
-        observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain, watched)
+        observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
         self.outage.observed()
         return observed
 
@@ -241,7 +240,7 @@ class ClusterLoop:
         id, and without it everything else goes on.
         """
         pin = self.writer.records.pin(prepared.cluster, observed.snapshot.cluster_id)
-        await self._write(pin, prepared.unwritten)
+        await self.parts.write(pin, prepared.unwritten)
         return self.store.cluster_id(prepared.cluster.metadata.uid) is not None
 
     async def _take_over_throttles(self, cluster: KafkaCluster, snapshot: Snapshot) -> tuple[bool, Problem | None]:
@@ -252,7 +251,7 @@ class ClusterLoop:
         taken, problem = False, None
         for peer in abandoned(cluster, snapshot, self.store.peers(), self.store.clock()):
             met: list[Problem] = []
-            taken |= await self._write(self.writer.records.take_over(cluster, peer.uid), met)
+            taken |= await self.parts.write(self.writer.records.take_over(cluster, peer.uid), met)
             problem = problem or (not_taken_over(peer, met[0]) if met else None)
         return taken, problem
 
@@ -260,68 +259,35 @@ class ClusterLoop:
         """Serve the resources, then the plans; return in how many seconds to tick again, None when released."""
         obj, cluster, resources, awaited, throttle, unwritten = prepared
         takes_over = self._take_over_throttles(cluster, observed.snapshot)
-        taken, left = await self._attempt(takes_over, lambda problem: (False, problem))
+        taken, left = await self.parts.attempt(takes_over, lambda problem: (False, problem))
         if taken:
             return AT_ONCE_SECONDS
         try:
             hold = replace(self._hold(cluster, observed, resources, awaited), left=left)
         except Exception as error:
-            hold = unknown_hold(self._failed(error))
-        self.store.note_served(cluster.metadata.uid, hold.hold)  # a peer decides by that from now on
+            hold = unknown_hold(self.parts.failed(error))
+        self.store.note_served(cluster.metadata.uid, hold.hold, keeps=hold.keeps)  # a peer decides by that from now on
         if self.key[0] not in self.store.unreadable_namespaces:
-            await self._write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
+            await self.parts.write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
-        await self._forget_foreign_cancels(cluster)
+        await self.foreign_cancels.forget(cluster, self.memory.recent)
         sleep = await self._act(obj, resources, observed, rules_of(cluster, hold, throttle))
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
-        connection, layout = self.observer.connection, observed.layout
-        served = self.plans.serve_cluster(cluster, resources, seen, connection, self.wake.set, layout)
-        plans = await self._attempt(served, lambda _: None)
+        goals = await self.parts.attempt(self._look_at_goals(), lambda _: None)
+        connection, settled = self.observer.connection, self.memory.recent.settled
+        served = self.plans.serve_cluster(cluster, resources, seen, connection, self.wake.set, goals, settled)
+        plans = await self.parts.attempt(served, lambda _: None)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
 
-    async def _write(self, write: Awaitable[None], unwritten: list[Problem]) -> bool:
-        """Write to our own objects; return whether that succeeded, and collect what it met where it did not.
-
-        After a failure nothing begins, and what is to be undone goes on.
-        """
-        try:
-            await write
-        except ReassignError as error:
-            log.warning("not written", reason=error.reason, error=error.message)
-            if isinstance(error, ConflictError):
-                with suppress(ReassignError):
-                    await self.writer.refresh_cluster(self.key)
-            unwritten.append(error_problem(error))
-            return False
-        except LeaseLost:
-            raise
-        except Exception as error:
-            unwritten.append(self._failed(error))
-            return False
-        return True
-
-    async def _attempt(self, work: Awaitable[T], otherwise: Callable[[Problem], T]) -> T:
-        """Return what the work returns; after an error, which is left to the end of the tick, something else.
-
-        Only a lost Lease ends the tick at once.
-        """
-        try:
-            return await work
-        except LeaseLost:
-            raise
-        except Exception as error:
-            return otherwise(self._failed(error))
-
-    def _failed(self, error: Exception) -> Problem:
-        """Leave an error to the end of the tick, and return it as a problem."""
-        self._errors.append(error)
-        return error_problem(error) if isinstance(error, ReassignError) else bug_problem(error, KEEPS)
+    async def _look_at_goals(self) -> GoalReading | None:
+        assert self.observer.client is not None
+        return self.goals.look(self.observer.client, self.plans.watched(self.key), self.wake.set)
 
     def _restores(self, snapshot: Snapshot) -> bool:
         return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)
@@ -337,19 +303,21 @@ class ClusterLoop:
         self.memory, self._reads = decision.memory, decision.throttle.reads
         ended = self._pace.ended(observed.snapshot.reassignments.keys())
         changes = decision.throttle.changes
-        changed = await self._attempt(self.actor.throttle(decision, client), lambda p: dict.fromkeys(changes, _lost(p)))
+        changed = await self.parts.attempt(
+            self.actor.throttle(decision, client), lambda p: dict.fromkeys(changes, _lost(p))
+        )
         decision = gate(decision, changed, time.monotonic())
         self.memory = decision.memory
         check = LastCheck(self.writer, attempts, obj, {v.resource.uid: v for v in decision.verdicts})
         # without records nothing begins, and what is to be undone waits for no API server
-        written = await self._attempt(self.actor.record(decision, rules, attempts), lambda _: {})
+        written = await self.parts.attempt(self.actor.record(decision, rules, attempts), lambda _: {})
         decision = recorded(decision, written, attempts.refused)
-        decision = kept(decision, await self._attempt(self.actor.copies.keep(decision.keep), lambda p: p))
+        decision = kept(decision, await self.parts.attempt(self.actor.copies.keep(decision.keep), lambda p: p))
         if decision.brake and decision.brake.cancels:
-            mark = self._mark_foreign_cancels(self.store.parse_cluster(obj))
-            decision = marked(decision, await self._attempt(mark, lambda p: p))
+            mark = self.foreign_cancels.mark(self.store.parse_cluster(obj))
+            decision = marked(decision, await self.parts.attempt(mark, lambda p: p))
         self.memory, steps = unanswered(decision, time.monotonic()), decision.steps
-        outcomes = await self._attempt(
+        outcomes = await self.parts.attempt(
             self.actor.act(decision, client, check), lambda p: dict.fromkeys(steps, _lost(p))
         )
         decision = settle(decision, outcomes, time.monotonic(), check.refused)
@@ -357,7 +325,7 @@ class ClusterLoop:
         await attempts.each(decision.verdicts, lambda v: self.actor.report(v, decision.snapshot, rules))
         for resource, error in decision.errors:
             if resource is None:
-                self._failed(error)
+                self.parts.failed(error)
                 continue
             async with attempts.at(resource):
                 raise error
@@ -372,28 +340,6 @@ class ClusterLoop:
         if moving or decision.brake or self._restores(observed.snapshot):
             return self._pace.later(time.monotonic() - began)
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
-
-    async def _mark_foreign_cancels(self, cluster: KafkaCluster) -> Problem | None:
-        """Record that other clients' moves are about to be cancelled; return why that cannot be written."""
-        unwritten: list[Problem] = []
-        if not self.store.foreign_cancels(cluster.metadata.uid):
-            await self._write(self.writer.records.mark_foreign_cancels(cluster, True), unwritten)
-        return unwritten[0] if unwritten else None
-
-    async def _forget_foreign_cancels(self, cluster: KafkaCluster) -> None:
-        """Record that no cancel of another client's move can land any more, once that is so."""
-        in_doubt = self._cancels_may_land(cluster) or self.memory.recent.unanswered
-        sent = self.store.foreign_cancels(cluster.metadata.uid)
-        if sent and not in_doubt and cluster.spec.execution is not Execution.CANCEL_ALL:
-            await self._write(self.writer.records.mark_foreign_cancels(cluster, False), [])
-
-    def _cancels_may_land(self, cluster: KafkaCluster) -> bool:
-        """Whether an earlier process may have a cancel of another client's move under way.
-
-        This one remembers its own (`Recent.unanswered`), partition by partition.
-        """
-        recent = self.memory.recent
-        return self.store.foreign_cancels(cluster.metadata.uid) and recent.now - recent.started < LANDING_SECONDS
 
     def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
         """Return the resources to judge now. Some of the settled ones are judged for drift, now and then."""
@@ -418,7 +364,7 @@ class ClusterLoop:
             pause=brake_of(cluster.spec.execution)
             or hold.pause
             or observed.pause
-            or (CANCELS_MAY_LAND if self._cancels_may_land(cluster) else None),
+            or (CANCELS_MAY_LAND if self.foreign_cancels.may_land(cluster, self.memory.recent) else None),
             stuck=self._bug or self._stuck,
             pacing=pacer.status,
             drift=repeated_drift(self.memory.throttle.recent),

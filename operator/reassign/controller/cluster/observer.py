@@ -15,17 +15,14 @@ from reassign.core.claim import ClaimState
 from reassign.core.cluster import check_identity, permission_of
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.forwarding import Doubts
-from reassign.core.model.layout import Layout
 from reassign.core.model.log_dir_reports import remembered, sizes
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import LogDirs, Snapshot, Topic, TopicPartition
-from reassign.core.plans.goal import drained
-from reassign.core.plans.model import PlanResource
 from reassign.core.throttle.desired import log_dir_moves_of
 from reassign.core.throttle.stage import ConfigRead, readable
-from reassign.errors import ClusterError, MissingReferenceError
+from reassign.errors import MissingReferenceError
 from reassign.inspect.connect import connection_of, correct_secret
 from reassign.kafka.claim import Membership
 from reassign.kafka.client import KafkaClient
@@ -34,7 +31,6 @@ from reassign.kube.client import KubeClient
 
 SIZES_SECONDS = 2.0
 SURVEY_SECONDS = 15.0
-GOAL_SECONDS = 300.0
 CONNECT_SECONDS = 8.0
 DISCONNECT_SECONDS = 5.0
 
@@ -55,8 +51,6 @@ class Observation:
     """All partitions with too few replicas in sync, where all were read just now."""
     claim: ClaimState | None = None
     """What is known of other installations on the same cluster."""
-    layout: Layout | None = None
-    """Where all replicas are, where that was looked at just now."""
 
     def remembered_by(self, recent: Recent) -> Recent:
         return recent.observe(
@@ -100,22 +94,6 @@ class Survey:
 
 
 @dataclass(slots=True)
-class GoalWatch:
-    """Reads where all replicas are for the plans whose goals are watched, one reading for all of them."""
-
-    _at: float = float("-inf")
-
-    async def read(self, client: KafkaClient, plans: Sequence[PlanResource]) -> Layout | None:
-        if not plans or time.monotonic() - self._at < GOAL_SECONDS:
-            return None
-        self._at = time.monotonic()
-        goals = {plan.spec.goal for plan in plans}
-        with suppress(ClusterError):  # what was observed last stands until the next reading
-            return await client.observe_layout(lambda seen: {b for goal in goals for b in drained(goal, seen)})
-        return None
-
-
-@dataclass(slots=True)
 class Observer:
     """The connection to one cluster's brokers, and what was read from it that the next observation needs."""
 
@@ -126,7 +104,6 @@ class Observer:
     connection: Connection | None = None
     _connected_to: tuple[str, KafkaClusterSpec] | None = None
     _survey: Survey = field(default_factory=Survey)
-    _goals: GoalWatch = field(default_factory=GoalWatch)
     _log_dirs: LogDirs = field(default_factory=dict)
     _unread_log_dirs: Mapping[int, Problem] = field(default_factory=dict)
     _sized_at: float = 0.0
@@ -168,10 +145,8 @@ class Observer:
         reads: Collection[ConfigResource],
         throttle: RecordedThrottles | None,
         explain: Callable[[Exception], Problem],
-        watched: Sequence[PlanResource] = (),
     ) -> Observation:
-        """Read these configurations, keep the claim, and read all partitions when that is due: to pause, and for plans
-        that are `watched`.
+        """Read these configurations, keep the claim, and read all partitions when that is due.
 
         Each is an attempt of its own. What fails is a problem in the observation: it keeps moves from beginning, and no
         undo.
@@ -187,7 +162,6 @@ class Observer:
         observed = replace(observed, configs=configs)
         try:
             observed = replace(observed, claim=self._claim(client, cluster.metadata.uid, snapshot.cluster_id))
-            observed = replace(observed, layout=await self._goals.read(client, watched))
             if cluster.spec.execution is not Execution.RUN:
                 return observed
             pause, short = await self._survey.read(client, cluster, resources, snapshot, explain)

@@ -51,8 +51,9 @@ class Store:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._began = clock()
-        self._served: dict[str, tuple[str, float]] = {}
-        """Why KafkaClusters are not Ready, empty where they are, and since when, by their uids."""
+        self._served: dict[str, tuple[str, bool, float]] = {}
+        """Why KafkaClusters are not Ready, empty where they are, whether their throttles have to stay, and since when
+        their `standing` is that, by their uids."""
         self._objects: dict[str, Object] = {}
         self._referring: dict[tuple[Kind, ClusterKey], dict[str, Object]] = {}
         """The same by kind and cluster."""
@@ -92,7 +93,7 @@ class Store:
     def drop(self, uid: str) -> None:
         obj = self._forget(uid)
         if obj is not None and uid in self._served:
-            self._served[uid] = (str(Reason.CLUSTER_NOT_FOUND), self.clock())
+            self._served[uid] = (str(Reason.CLUSTER_NOT_FOUND), False, self.clock())
         if obj is not None and obj["kind"] == Kind.REASSIGNMENT_RECORD:
             owner = owner_of(obj).uid
             self._joined.pop(owner, None)
@@ -178,7 +179,7 @@ class Store:
 
     def _peer(self, owner: Owner, obj: Object) -> Peer:
         """Return how a KafkaCluster is served, by its own object or its record."""
-        unready, since = self._served.get(owner.uid, (str(Reason.CONNECTING), self._began))
+        unready, keeps, since = self._served.get(owner.uid, (str(Reason.CONNECTING), False, self._began))
         cluster = self._parse_cluster(obj) if owner.uid in self._objects else None
         allowed = cluster.spec.allowed_namespaces if isinstance(cluster, KafkaCluster) else ()
         readers = frozenset({owner.namespace, *(namespace.name for namespace in allowed)})
@@ -190,15 +191,16 @@ class Store:
             unready if owner.uid in self._objects else str(Reason.CLUSTER_NOT_FOUND),
             since,
             self.throttle(owner.uid),
+            keeps,
             self.has_record(owner.uid) and not self.parts(owner.uid),
         )
 
-    def note_served(self, uid: str, problem: Problem | None) -> None:
-        """Note that a KafkaCluster, by its uid, is Ready now, or why it is not."""
+    def note_served(self, uid: str, problem: Problem | None, *, keeps: bool = False) -> None:
+        """Note that a KafkaCluster, by its uid, is Ready now, or why it is not, and whether it keeps its throttles."""
         unready = str(problem.reason) if problem else ""
-        before, since = self._served.get(uid, (None, 0.0))
-        stays = before is not None and standing(before) == standing(unready)
-        self._served[uid] = (unready, since if stays else self.clock())
+        before = self._served.get(uid)
+        stays = before is not None and standing(*before[:2]) == standing(unready, keeps)
+        self._served[uid] = (unready, keeps, before[2] if before and stays else self.clock())
 
     def _parse_cluster(self, obj: Object) -> KafkaCluster | Problem:
         return once(self._parsed_clusters, KafkaCluster.parse, obj)

@@ -13,7 +13,7 @@ import structlog
 from reassign.controller.plans.job import Job, work_out
 from reassign.controller.plans.subprocess import run_in_subprocess
 from reassign.core.model.problem import Problem, error_problem
-from reassign.core.plans.model import GoalSeen, Planned
+from reassign.core.plans.model import GoalSeen, GoalUnseen, Planned
 from reassign.errors import PlanningError, Reason
 
 log = structlog.get_logger()
@@ -21,15 +21,28 @@ log = structlog.get_logger()
 SECONDS = 300.0
 """What a plan may take, with the observation of the whole cluster."""
 RETRY_SECONDS = 60.0
-"""How long after a failure it is tried again, at the soonest: its cause may have been removed."""
+"""How long after a failure it is tried again, at the soonest: its cause may have been removed. An observation that
+fails again waits twice as long each time."""
+MOST_RETRY_SECONDS = 3600.0
+"""How long an observation waits at most."""
 WAIT_SECONDS = 60.0
 """How long others wait for the turn of one that has asked: a healthy loop ticks, and asks, again sooner."""
 
 
+Made = Planned | GoalSeen | GoalUnseen | Problem
+"""What a plan came to, or the observation of its goal."""
+
+
 class _Outcome(NamedTuple):
     terms: tuple[object, ...]
-    made: Planned | GoalSeen | Problem
+    made: Made
     at: float
+
+
+class _Asked(NamedTuple):
+    job: Job
+    at: float
+    wake: Callable[[], object]
 
 
 class Planner:
@@ -38,11 +51,12 @@ class Planner:
     def __init__(self, work: Callable[[Job], Awaitable[Planned | GoalSeen]] | None = None) -> None:
         self._work = work or (lambda job: run_in_subprocess(work_out, job, seconds=SECONDS))
         self._outcomes: dict[str, _Outcome] = {}
-        self._waiting: dict[str, tuple[float, Callable[[], object]]] = {}
+        self._waiting: dict[str, _Asked] = {}
         self._task: asyncio.Task[None] | None = None
         self._under_way: Job | None = None
+        self._observed_last = False
 
-    def made(self, job: Job) -> Planned | GoalSeen | Problem | None:
+    def made(self, job: Job) -> Made | None:
         """Return what planning came to on the terms as they are."""
         outcome = self._outcomes.get(job.plan.uid)
         return outcome.made if outcome and outcome.terms == job.terms else None
@@ -51,8 +65,9 @@ class Planner:
         """Begin with a plan if it is due and its turn; `wake` is called when it has ended, or when others have and it
         may ask again. One under way on the terms that were before ends.
 
-        Of those that wait one that was never tried goes first, then the one whose last try ended longest ago: those
-        that fail again and again keep no other from being made.
+        Of those that wait a plan that was never tried goes first. Then plans that failed and observations take turns,
+        and of each that goes first whose last try ended longest ago: those that fail again and again keep no other from
+        being made.
         """
         uid = job.plan.uid
         if self._under_way and self._under_way.plan.uid == uid:
@@ -62,9 +77,9 @@ class Planner:
         if not self._due(job):
             return
         now = time.monotonic()
-        self._waiting[uid] = now, wake
-        waiting = [other for other, (asked_at, _) in self._waiting.items() if now - asked_at < WAIT_SECONDS]
-        if self._under_way is None and all(self._tried_at(uid) <= self._tried_at(other) for other in waiting):
+        self._waiting[uid] = _Asked(job, now, wake)
+        waiting = [other.job for other in self._waiting.values() if now - other.at < WAIT_SECONDS]
+        if self._under_way is None and all(self._turn(job) <= self._turn(other) for other in waiting):
             del self._waiting[uid]
             self._start(job, wake)
 
@@ -74,21 +89,25 @@ class Planner:
         outcome = self._outcomes.get(job.plan.uid)
         if outcome is None or outcome.terms != job.terms:
             return True
-        hopeless = isinstance(outcome.made, Problem) and outcome.made.reason is Reason.INSUFFICIENT_MEMORY
-        return not hopeless and time.monotonic() - outcome.at >= RETRY_SECONDS
+        pause = outcome.made.retry_seconds if isinstance(outcome.made, GoalUnseen) else _pause(outcome.made)
+        return pause is not None and time.monotonic() - outcome.at >= pause
 
-    def _tried_at(self, uid: str) -> float:
-        outcome = self._outcomes.get(uid)
-        return outcome.at if outcome else -math.inf
+    def _turn(self, job: Job) -> tuple[int, float]:
+        """Return what those that wait are ordered by; the least goes first."""
+        outcome, observes = self._outcomes.get(job.plan.uid), job.plan.planned
+        tried_at = outcome.at if outcome else -math.inf
+        if not (observes or outcome):
+            return 0, tried_at
+        return (2 if observes is self._observed_last else 1), tried_at
 
     def _start(self, job: Job, wake: Callable[[], object]) -> None:
-        self._under_way = job
+        self._under_way, self._observed_last = job, job.plan.planned
         self._task = asyncio.create_task(self._run(job), name=f"plan {job.plan.namespace}/{job.plan.name}")
         self._task.add_done_callback(lambda _: self._end(wake))
 
     def _end(self, wake: Callable[[], object]) -> None:
         self._under_way = None
-        for each in (wake, *(other for _, other in self._waiting.values())):
+        for each in (wake, *(other.wake for other in self._waiting.values())):
             each()
 
     def keep(self, uids: Collection[str]) -> None:
@@ -107,7 +126,7 @@ class Planner:
     async def _run(self, job: Job) -> None:
         plan = job.plan
         began = time.monotonic()
-        made: Planned | GoalSeen | Problem
+        made: Made
         try:
             made = await self._work(job)
             what = {"waves": len(made.waves)} if isinstance(made, Planned) else {"unmet": len(made.unmet)}
@@ -119,4 +138,19 @@ class Planner:
             log.exception("planning failed unexpectedly")
             message = f"a bug of the operator ({type(error).__name__}) keeps it from planning; its log has more"
             made = Problem(Reason.INTERNAL_ERROR, message)
+        if plan.planned and isinstance(made, Problem):
+            made = self._unseen(job, made)
         self._outcomes[plan.uid] = _Outcome(job.terms, made, time.monotonic())
+
+    def _unseen(self, job: Job, problem: Problem) -> GoalUnseen:
+        outcome, pause = self._outcomes.get(job.plan.uid), _pause(problem)
+        before = outcome.made if outcome and outcome.terms == job.terms else None
+        if pause is not None and isinstance(before, GoalUnseen) and before.retry_seconds is not None:
+            pause = min(2 * before.retry_seconds, MOST_RETRY_SECONDS)
+        return GoalUnseen(problem, pause)
+
+
+def _pause(made: Made) -> float | None:
+    """Return how many seconds after a try there is another one, at first; None where something has to change."""
+    hopeless = isinstance(made, Problem) and made.reason is Reason.INSUFFICIENT_MEMORY
+    return None if hopeless else RETRY_SECONDS

@@ -6,38 +6,42 @@ Nothing here moves a partition: a wave starts by its spec.suspend, and what it t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.reassignment_plan import PLAN_UID_LABEL
+from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanStatus
 from reassign.controller.logs import named_as
 from reassign.controller.objects.reading import Unreadable, version
 from reassign.controller.objects.store import Store
+from reassign.controller.plans.goal_watch import GoalReading
 from reassign.controller.plans.job import Job
 from reassign.controller.plans.planner import Planner
 from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import permission_of
 from reassign.core.model.cluster_rules import ThrottleRules
-from reassign.core.model.layout import Layout
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, bug_problem, render
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.decide import decide_plan, next_wave
-from reassign.core.plans.goal import is_watched, not_reached, unregistered
+from reassign.core.plans.decide import decide_plan, next_wave, refused
+from reassign.core.plans.goal import is_watched
 from reassign.core.plans.model import (
     AddFinalizer,
     CreateWave,
     DeleteWave,
     GoalSeen,
+    GoalUnseen,
+    IsSettled,
     MakePlan,
     Manifest,
     ObservedCluster,
     ObserveGoal,
+    PlanDecision,
+    Planned,
     PlanResource,
     PlanStep,
     RemoveFinalizer,
@@ -75,8 +79,9 @@ class PlanInputs:
     """Makes the loop tick again."""
     permission: Permission | None = None
     """What each namespace may read of the cluster."""
-    layout: Layout | None = None
-    """Where all replicas are, where that was looked at just now."""
+    goals: GoalReading | None = None
+    """What was read just now for the plans whose goals are watched."""
+    is_settled: IsSettled = lambda _: True
 
     def rendered(self, plan: PlanResource, known: T) -> T | Problem:
         """Return what is known, or the problem as the plan's namespace may read it."""
@@ -111,7 +116,8 @@ class Plans:
         observed: ObservedCluster,
         connection: Connection | None,
         wake: Callable[[], object],
-        layout: Layout | None = None,
+        goals: GoalReading | None = None,
+        is_settled: IsSettled = lambda _: True,
     ) -> float | None:
         """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
         permission, throttle = permission_of(cluster), ThrottleRules.of(cluster.spec)
@@ -129,7 +135,7 @@ class Plans:
 
         key = cluster.metadata.namespace, cluster.metadata.name
         judged = frozenset(resource.uid for resource in resources)
-        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, layout))
+        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, goals, is_settled))
 
     async def have_wait(self, key: ClusterKey, problem: Problem) -> None:
         """Say on the plans of a cluster why nothing of them may begin."""
@@ -181,19 +187,46 @@ class Plans:
         if isinstance(seen, Snapshot) and wave and not ended(wave) and wave.uid not in inputs.observed:
             return AT_ONCE_SECONDS  # it came while the cluster was being observed
         job = inputs.job(plan)
-        found = inputs.rendered(plan, self.planner.made(job) if job else None)
-        goal, made = (found, None) if isinstance(found, GoalSeen) else (_watched(plan, job, inputs.layout), found)
-        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread, goal)
-        for step in decision.steps:
-            await self._perform(plan, step, inputs)
+        found = self.planner.made(job) if job else None
+        goal: GoalSeen | GoalUnseen | None = None
+        made: Planned | Problem | None = None
+        if isinstance(found, GoalSeen | GoalUnseen):
+            goal = found
+        elif found:
+            made = inputs.rendered(plan, found)
+        elif inputs.goals and job:
+            goal = inputs.goals.of(plan, job)
+        if isinstance(goal, GoalUnseen):
+            goal = replace(goal, problem=inputs.rendered(plan, goal.problem))
+        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread, goal, inputs.is_settled)
+        status = await self._act(plan, decision, inputs)
         now = self._store.plan(plan.uid)
         if now and (now.generation, now.deleted) == (plan.generation, plan.deleted):
-            await self._writer.write_plan(now, decision.status)
+            await self._writer.write_plan(now, status)
         others = [step for step in decision.steps if not isinstance(step, MakePlan | ObserveGoal)]
         if plan.deleted or (plan.planned and len(others) == len(decision.steps)):
             self.planner.forget(plan.uid)
-        news = decision.status.digest != plan.status.digest or others
+        if status is not decision.status:
+            return None
+        news = status.digest != plan.status.digest or others
         return AT_ONCE_SECONDS if news else None
+
+    async def _act(self, plan: PlanResource, decision: PlanDecision, inputs: PlanInputs) -> ReassignmentPlanStatus:
+        """Take the steps, and return the status. After a refusal nothing is made, started or deleted, and what runs
+        before its turn is suspended all the same."""
+        status = decision.status
+        for step in decision.steps:
+            if status is not decision.status and not isinstance(step, SuspendWave | ObserveGoal):
+                continue
+            try:
+                await self._perform(plan, step, inputs)
+            except ConflictError:
+                raise
+            except ReassignError as error:
+                log.warning("refused", step=type(step).__name__, reason=error.reason, error=error.message)
+                problem = Problem(error.reason, error.message)
+                status = refused(plan, decision, step, problem, self._kube.now())
+        return status
 
     async def _perform(self, plan: PlanResource, step: PlanStep, inputs: PlanInputs) -> None:
         if not isinstance(step, MakePlan | ObserveGoal):
@@ -246,12 +279,6 @@ class Plans:
             self._store.drop(wave.uid)
         else:
             self._store.put(written)
-
-
-def _watched(plan: PlanResource, job: Job | None, layout: Layout | None) -> GoalSeen | None:
-    if job is None or layout is None or not is_watched(plan):
-        return None
-    return GoalSeen(not_reached(plan, layout, job.allowed), None, unregistered(plan, layout))
 
 
 def _read(waves: Sequence[Resource | Settled | Unreadable]) -> list[Resource | Settled]:

@@ -44,11 +44,12 @@ class Records:
         self._store = store
 
     def up_to_date(self, resource: Resource) -> bool:
-        """Whether its records say how it is to be undone without it."""
+        """Whether its records say how it is to be undone without it, and how many there are."""
         spec = resource.spec
         policy = spec.deletion_policy, spec.deletion_deadline_seconds
-        known = (part.spec for part in self._store.parts(resource.uid))
-        return all((part.deletion_policy, part.deletion_deadline_seconds) == policy for part in known)
+        known = [part.spec for part in self._store.parts(resource.uid)]
+        uncounted = known and known[0].parts and known[0].parts < len(known)  # a write was cut short
+        return not uncounted and all((p.deletion_policy, p.deletion_deadline_seconds) == policy for p in known)
 
     async def write(self, resource: Resource, record: Record, *, held: bool) -> None:
         """Write the parts that change; with our finalizer where they are to be `held`.
@@ -156,9 +157,13 @@ class Records:
                 await self.release(owner.uid)
 
     def _is_forsaken(self, cluster: str) -> bool:
-        """Whether nothing restores what a KafkaCluster that is gone has set: no other one is there for its brokers."""
+        """Whether nothing restores what a KafkaCluster that is gone has set: no other one is there for its brokers.
+
+        Which brokers these were is not known where an earlier version made the record, and never reached them again.
+        """
         peers, cluster_id, now = self._store.peers(), self._store.cluster_id(cluster), self._store.clock()
-        others = any(p.cluster_id == cluster_id and p.unready != Reason.CLUSTER_NOT_FOUND for p in peers)
+        same = [p for p in peers if cluster_id is not None and p.cluster_id == cluster_id]
+        others = any(p.unready != Reason.CLUSTER_NOT_FOUND for p in same)
         return not (others or any(p.uid == cluster and now - p.since < UNDO_WAITS_SECONDS for p in peers))
 
     async def release(self, uid: str) -> None:

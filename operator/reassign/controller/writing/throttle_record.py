@@ -41,13 +41,16 @@ class ThrottleRecord:
         return True
 
     async def write(self, decision: ThrottleDecision) -> None:
-        """Write the record, and report drift; raises ConflictError when the KafkaCluster was made anew meanwhile."""
+        """Write the record, and report drift.
+
+        Raises ConflictError when the KafkaCluster was made anew meanwhile, or another one has taken its throttles over.
+        """
         if decision.untouched:
             return
         for problem in decision.warnings:
             await self._warn(problem)
         obj = self.store.cluster(self.key)
-        if obj is None or obj["metadata"]["uid"] != self._uid:
+        if obj is None or obj["metadata"]["uid"] != self._uid or self.recorded != decision.before:
             raise ConflictError(f"{'/'.join(self.key)} has changed meanwhile")
         await self.writer.records.write_throttle(self.store.parse_cluster(obj), decision.record)
         if decision.drift:

@@ -17,18 +17,29 @@ class Awaited(NamedTuple):
 
     since: float
     end: int | None = None
+    behind: float | None = None
+    """Since when the broker whose metadata is read has been seen not to have fetched the end."""
 
     def observe(self, began: float, forwarded: Forwarded) -> Awaited:
         """Return what is awaited after an observation that began then, and whose list shows that it has ended.
 
-        The end that was read just now is not late yet, if it is fetched by the next observation.
+        The end that was read just now is not late yet, if it is fetched by the next observation. Where the next answer
+        is lost, time counts from when the broker was last seen behind.
         """
         if forwarded.offsets is None:
-            return self
-        if self.end is None:
-            return Awaited(self.since, forwarded.offsets.end)
-        known = Awaited(self.since, min(self.end, forwarded.offsets.end))  # a log that shrinks was misread before
-        return known._replace(since=began) if known.is_behind(forwarded) else known
+            return self if self.behind is None else self._replace(since=max(self.since, self.behind))
+        end = forwarded.offsets.end
+        if self.end is not None:
+            end = min(self.end, end)  # a log that shrinks was misread before
+        known = self._replace(end=end)
+        if not known.is_behind(forwarded):
+            return known._replace(behind=None)
+        since = self.since if self.end is None else began
+        return known._replace(since=since, behind=began if self.behind is None else self.behind)
+
+    def of_another(self) -> Awaited:
+        """Return what is awaited of another broker: it has not been seen behind yet."""
+        return self._replace(behind=None)
 
     def is_behind(self, forwarded: Forwarded) -> bool:
         """Whether the broker whose metadata was read is known not to have fetched the end."""
@@ -37,6 +48,10 @@ class Awaited(NamedTuple):
     def is_shown(self, now: float, forwarded: Forwarded) -> bool:
         """Whether an observation at this moment shows it; where offsets are not known, only by the time."""
         return now - self.since >= SETTLE_SECONDS and not self.is_behind(forwarded)
+
+    def is_late(self, now: float, seconds: float) -> bool:
+        """Whether the broker has been behind for so long."""
+        return self.behind is not None and now - self.behind >= seconds
 
 
 NOTHING_AWAITED = Awaited(-inf)

@@ -30,7 +30,8 @@ class ThrottleRules:
     younger: Problem | None = None
     """A younger KafkaCluster for the same brokers that has throttles to restore: nothing is touched."""
     claimed: Problem | None = None
-    """Another installation's claim: nothing is set, and what it has set over ours is left to it."""
+    """Another installation's claim, or an older KafkaCluster that has set throttles as well: nothing is set, and what
+    it has set over ours is left to it."""
     permission: Permission | None = None
     """Whose moves are throttled; None: all. What is set for others stays until their moves end."""
 

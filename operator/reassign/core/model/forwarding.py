@@ -60,6 +60,12 @@ class Forwarded(NamedTuple):
             return None
         return self.offsets.brokers.get(self.reader, -1 if self.offsets.complete else None)
 
+    @property
+    def nearest(self) -> tuple[int, ...]:
+        """Brokers, and controllers, by how much of the metadata log they have, most first; of equal ones the reader."""
+        fetched = self.offsets.brokers if self.offsets else {}
+        return tuple(sorted(fetched, key=lambda broker: (-fetched[broker], broker != self.reader, broker)))
+
 
 NOT_FORWARDED = Forwarded()
 
@@ -79,6 +85,8 @@ class Doubts(NamedTuple):
     """The broker whose metadata was read last: they are needed if another one lists now."""
     lately: Collection[tuple[str, int]] = ()
     """Partitions that were busy a moment ago: they are needed if one of these is not listed now."""
+    first: tuple[int, ...] = ()
+    """The brokers to ask for the list that counts, in this order, where none of those in doubt answers."""
 
 
 NO_DOUBTS = Doubts()

@@ -28,6 +28,8 @@ from reassign.errors import Reason
 
 DIRECT_SECONDS = 7.0
 """How late a request may land that a broker carries out itself, where its answer was lost."""
+LAGS_SECONDS = 30.0
+"""How long the broker whose metadata is read may lag behind the controllers before another one is read."""
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 15.0, 300.0
 
 Request = tuple[int, ...] | tuple[tuple[int, str], ...] | frozenset[int]
@@ -157,13 +159,12 @@ class Recent:
         `answered` are the brokers that reported log directories.
         """
         forwarding = self.forwarding.observe(began, forwarded)
-        known = {tp: awaited.observe(began, forwarded) for tp, awaited in self.busy.items()}
-        busy = {tp: awaited for tp, awaited in known.items() if not awaited.is_shown(began, forwarded)}
-        busy |= {tp: Awaited(max(known[tp].since, ended) if tp in known else ended) for tp in in_flight}
         same = forwarded.reader == self.forwarded.reader
-        reading = self.reading if same else Awaited(self.reading.since)
-        if reading.is_behind(self.forwarded) and forwarded.offsets is None:  # the answer is lost: time counts from then
-            reading = reading._replace(since=self.now)
+        awaited = self.busy if same else {tp: one.of_another() for tp, one in self.busy.items()}
+        known = {tp: one.observe(began, forwarded) for tp, one in awaited.items()}
+        busy = {tp: one for tp, one in known.items() if not one.is_shown(began, forwarded)}
+        busy |= {tp: Awaited(max(known[tp].since, ended) if tp in known else ended) for tp in in_flight}
+        reading = self.reading if same else Awaited(began if self._left else self.reading.since)
         return replace(
             self,
             now=began,
@@ -256,6 +257,23 @@ class Recent:
         awaited = (self.reading, self.busy.get(tp, self.reading))
         return not all(one.is_shown(self.now, self.forwarded) for one in awaited)
 
+    def lagging(self, tp: TopicPartition) -> int | None:
+        """Return the broker whose metadata is read, if it is known to lag and is to show what became of a partition."""
+        awaited = (self.reading, self.busy.get(tp, self.reading))
+        late = any(one.is_late(self.now, SETTLE_SECONDS) for one in awaited)
+        return self.forwarded.reader if late else None
+
+    @property
+    def _first(self) -> tuple[int, ...]:
+        """The brokers to read next: the same one, or the nearest to the controllers where it is left."""
+        via = self.forwarding.via
+        return (self._left and self.forwarded.nearest) or (() if via is None else (via,))
+
+    @property
+    def _left(self) -> bool:
+        """Whether the broker whose metadata is read has been behind for too long."""
+        return any(one.is_late(self.now, LAGS_SECONDS) for one in (self.reading, *self.busy.values()))
+
     def doubts_about(
         self, moves: Iterable[Write], configs: Iterable[Write], named: Iterable[Set[TopicPartition]]
     ) -> Doubts:
@@ -266,6 +284,7 @@ class Recent:
             offsets=doubts.offsets or reader is None or not self.reading.is_shown(self.now, self.forwarded),
             reader=reader,
             lately={tp for some in named for tp in self.busy.keys() & some} if self.busy else frozenset(),
+            first=self._first,
         )
 
     def open_write(self, tp: TopicPartition, entry: Entry) -> Write | None:

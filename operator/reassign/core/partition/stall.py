@@ -50,13 +50,15 @@ def _with_stalls(
         if (partition := snapshot.partition(tp)) is None:
             continue
         before, refused = recent.tracks.get(tp), row.said(SayingKind.STALL)
+        unseen = None if tp in snapshot.reassignments else _unseen(recent.lagging(tp))
         if entry.state in (State.CANCELLING, State.SUPERSEDING):
             tracks[tp] = track = _track(before, (), Distance(0, frozenset()), recent.now)
-            if recent.now - track.since >= timeout:
-                problem = refused or _hangs(tp, entry, partition, snapshot, timeout)
-                rows[tp] = row.stalled(problem, overdue=True)
+            overdue = recent.now - track.since >= timeout
+            if overdue or unseen:
+                problem = refused or unseen or _hangs(tp, entry, partition, snapshot, timeout)
+                rows[tp] = row.stalled(problem, overdue=overdue)
         elif entry.state in (State.IN_FLIGHT, State.SETTLING):
-            move = _Move(tp, entry, partition, snapshot, timeout)
+            move = _Move(tp, entry, partition, snapshot, timeout, unseen)
             tracks[tp] = track = _track(before, entry.target, move.distance, recent.now)
             rows[tp] = move.judged(row, track, recent.now, throttled=throttled)
     return verdict.with_rows(rows)
@@ -77,6 +79,8 @@ class _Move:
     partition: Partition
     snapshot: Snapshot
     timeout: int
+    unseen: Problem | None
+    """Why its end cannot be seen, where it may have ended."""
 
     @cached_property
     def placements(self) -> list[LogDirPlacement]:
@@ -96,8 +100,10 @@ class _Move:
     def judged(self, row: Row, track: Track, now: float, *, throttled: bool) -> Row:
         """Return the row with what keeps the move from coming nearer, if it is known or has lasted."""
         overdue = now - track.since >= self.timeout
-        problem = _known(self.tp, self.partition, self.distance.lacking, self.placements, self.snapshot) or row.said(
-            SayingKind.STALL
+        problem = (
+            self.unseen
+            or _known(self.tp, self.partition, self.distance.lacking, self.placements, self.snapshot)
+            or row.said(SayingKind.STALL)
         )
         if overdue and problem is None:
             problem = self._unknown(track, throttled=throttled)
@@ -138,6 +144,17 @@ class _Move:
             f"the replicas {list(self.entry.target)} are in sync, but the brokers have not completed the move for "
             f"{duration(self.timeout)}; remove the entry to cancel it, then add it again",
         )
+
+
+def _unseen(lagging: int | None) -> Problem | None:
+    """Say that what became of a move that is not listed any more cannot be seen, by the broker that lags."""
+    if lagging is None:
+        return None
+    return Problem(
+        Reason.MOVE_STALLED,
+        f"broker {lagging}, from which the operator reads metadata, lags behind the controllers (by DescribeQuorum), "
+        "so the end of the move cannot be seen; check its log, and its connection to the controllers",
+    )
 
 
 def _hangs(tp: TopicPartition, entry: Entry, partition: Partition, snapshot: Snapshot, timeout: int) -> Problem:

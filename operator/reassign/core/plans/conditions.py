@@ -8,11 +8,26 @@ from reassign.api.common import Condition
 from reassign.api.goal import GoalPart
 from reassign.api.reassignment_plan import PLAN_LABEL, ReassignmentPlanStatus, Unmet, Wave, WaveState
 from reassign.core.model.problem import Problem
+from reassign.core.model.progress import duration
 from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.waits import PASSES
-from reassign.core.plans.model import ObservedCluster, PlanResource, Unread, held_of, says, stall_of
+from reassign.core.plans.model import (
+    AddFinalizer,
+    CreateWave,
+    DeleteWave,
+    GoalUnseen,
+    ObservedCluster,
+    PlanResource,
+    PlanStep,
+    StartWave,
+    SuspendWave,
+    Unread,
+    held_of,
+    says,
+    stall_of,
+)
 from reassign.core.report.conditions import ConditionState, unsettled
 from reassign.errors import Reason
 from reassign.text import amount, counted, listed
@@ -63,20 +78,34 @@ def _as_its_wave(wave: Resource, held: Condition) -> list[ConditionState]:
     return [ready, ready._replace(type="Succeeded"), *(ConditionState(kind, True, reason, message) for kind in true)]
 
 
-def goal_met(status: ReassignmentPlanStatus) -> list[ConditionState]:
+def goal_met(status: ReassignmentPlanStatus, unseen: GoalUnseen | None = None) -> list[ConditionState]:
     """Return GoalMet: whether the goal is reached, by the plan until it is carried out, and from then on as observed.
 
-    The reason is DrainIncomplete whenever a drained broker keeps replicas, or may keep some.
+    The reason is DrainIncomplete whenever a drained broker keeps replicas, or may keep some. Where the cluster is
+    `unseen`, an earlier observation counts, and a forecast that the goal is reached does not.
     """
     if status.digest is None:
         return []
+    found = _goal_met(status)
+    if unseen is None:
+        return [found]
+    problem, seconds = unseen.problem, unseen.retry_seconds
+    retry = "" if seconds is None else f"; the next try follows {duration(seconds)} later"
+    if status.goal_observed_time:
+        said = f"{found.message}; it could not be observed again: {problem.message}{retry}"
+        return [found._replace(message=said)]
+    found = found._replace(message=f"not observed after the last wave: {problem.message}{retry}; {found.message}")
+    return [found._replace(status=None, reason=problem.reason) if found.status else found]
+
+
+def _goal_met(status: ReassignmentPlanStatus) -> ConditionState:
     said = "as observed" if status.goal_observed_time else "by the plan, once it is carried out"
     if not status.unmet:
-        return [ConditionState("GoalMet", True, "GoalMet", f"all that the goal asks for is reached, {said}")]
+        return ConditionState("GoalMet", True, "GoalMet", f"all that the goal asks for is reached, {said}")
     kept = [part for part in status.unmet if part.part is GoalPart.DRAIN]
     reason = "DrainIncomplete" if kept else "GoalPartlyMet"
     parts = [*kept, *(part for part in status.unmet if part not in kept)]
-    return [ConditionState("GoalMet", False, reason, f"{said}{_unmet(parts)}")]
+    return ConditionState("GoalMet", False, reason, f"{said}{_unmet(parts)}")
 
 
 def _stale(plan: PlanResource, differs: Sequence[str]) -> str:
@@ -120,6 +149,22 @@ def done(status: ReassignmentPlanStatus, approved: bool) -> list[ConditionState]
     if status.waves and not approved:
         message += "; it was not approved: a user started its waves by hand"
     return [ConditionState(kind, True, "Completed", message) for kind in ("Ready", "Succeeded")]
+
+
+def refusal(step: PlanStep) -> str:
+    """Return what cannot be done, where the API server refuses a step."""
+    match step:
+        case CreateWave(manifest):
+            return f"the PartitionReassignment {manifest['metadata']['name']} cannot be made"
+        case StartWave(wave):
+            return f"the PartitionReassignment {wave.name} cannot be started (spec.suspend: false)"
+        case SuspendWave(wave):
+            return f"the PartitionReassignment {wave.name} cannot be suspended"
+        case DeleteWave(wave):
+            return f"the PartitionReassignment {wave.name} cannot be deleted"
+        case AddFinalizer():
+            return "the finalizer of the plan cannot be set"
+    return "the finalizer of the plan cannot be removed"
 
 
 def _unmet(unmet: Sequence[Unmet]) -> str:

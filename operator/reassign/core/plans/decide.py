@@ -17,15 +17,19 @@ from reassign.api.limits import MAX_UNMET, MAX_WAVES
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import Approval, BalanceStatus, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model.problem import Problem
+from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.conditions import done, goal_met, names, stalls, states_of, summary_of
+from reassign.core.plans import staleness
+from reassign.core.plans.conditions import done, goal_met, names, refusal, stalls, states_of, summary_of
 from reassign.core.plans.model import (
     AddFinalizer,
     CreateWave,
     DeleteWave,
     GoalSeen,
+    GoalUnseen,
+    IsSettled,
     MakePlan,
     ObservedCluster,
     ObserveGoal,
@@ -42,9 +46,9 @@ from reassign.core.plans.model import (
     state_of,
     unended,
 )
-from reassign.core.plans.staleness import differences
 from reassign.core.report.conditions import ConditionState, conditions, unsettled
 from reassign.errors import Reason
+from reassign.text import cut
 
 WRITES = 50
 """Waves that are made, or deleted, in one reconciliation of a plan: the moves of its cluster wait meanwhile."""
@@ -62,18 +66,36 @@ def decide_plan(
     made: Planned | Problem | None,
     now: datetime,
     unread: Sequence[Unread] = (),
-    goal: GoalSeen | None = None,
+    goal: GoalSeen | GoalUnseen | None = None,
+    is_settled: IsSettled = lambda _: True,
 ) -> PlanDecision:
     """Decide what to do about a plan, given the PartitionReassignments that are labelled as its waves.
 
     `made` is what planning came to for the spec and the KafkaCluster as they are, if it has been tried; `unread` are
-    waves that cannot be read; `goal` is what was observed of the goal since all waves are done.
+    waves that cannot be read; `goal` is what was observed of the goal since all waves are done, or why nothing was. A
+    wave waits, and is not compared with the cluster, where a partition of it is not settled.
     """
     if plan.deleted:
         return _take_down(plan, waves, unread, now)
     if plan.planned:
-        return _carry_out(plan, waves, unread, seen, now, goal)
-    return _plan_anew(plan, waves, unread, seen, made, now)
+        return _carry_out(plan, waves, unread, seen, now, goal, is_settled)
+    return _plan_anew(plan, waves, unread, seen, made, now, is_settled)
+
+
+def refused(
+    plan: PlanResource, decision: PlanDecision, step: PlanStep, problem: Problem, now: datetime
+) -> ReassignmentPlanStatus:
+    """Return the status of a plan whose step the API server has refused: the next reconciliation tries it again.
+
+    What is carried out stays so, and its summary says what was refused.
+    """
+    status, message = decision.status, f"{refusal(step)}: {problem.message}; it is tried again"
+    if any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in status.conditions) and not plan.deleted:
+        return status.model_copy(update={"summary": cut(f"{status.summary}; {message}")})
+    states = unsettled(problem.reason, message)
+    stale = [c for c in status.conditions if c.type == "PlanStale"]
+    states += [ConditionState(c.type, True, c.reason, c.message) for c in stale]
+    return _status(plan, status, states, now)
 
 
 def _take_down(
@@ -106,6 +128,7 @@ def _plan_anew(
     seen: ObservedCluster,
     made: Planned | Problem | None,
     now: datetime,
+    is_settled: IsSettled,
 ) -> PlanDecision:
     nothing = ReassignmentPlanStatus(conditions=plan.status.conditions)
 
@@ -149,7 +172,7 @@ def _plan_anew(
         }
     )
     # no wave starts before status says of what
-    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now, None), steps=[])
+    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now, None, is_settled), steps=[])
 
 
 def _too_many(made: Planned) -> Problem:
@@ -192,12 +215,15 @@ class WaveStop:
     spoilt: Problem | None
     differences: Sequence[str]
     """How the cluster differs from what the next wave expects."""
+    unsettled: bool
+    """Whether metadata may show the past of a partition in the next wave."""
     stale_digest: str | None
     """The plan that was approved before the cluster differed."""
     unapproved: bool
 
     def __bool__(self) -> bool:
-        return bool(self.spoilt or self.differences or self.stale_digest is not None or self.unapproved)
+        differs = self.differences or self.unsettled or self.stale_digest is not None
+        return bool(self.spoilt or differs or self.unapproved)
 
 
 def _carry_out(
@@ -206,7 +232,8 @@ def _carry_out(
     unread: Sequence[Unread],
     seen: ObservedCluster,
     now: datetime,
-    goal: GoalSeen | None,
+    goal: GoalSeen | GoalUnseen | None,
+    is_settled: IsSettled,
 ) -> PlanDecision:
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
     progress = _wave_progress(plan, waves, unread)
@@ -215,15 +242,23 @@ def _carry_out(
     if not plan.has_finalizer:
         states = unsettled("WaveDue", "a wave is not done any more")
         return PlanDecision([AddFinalizer()], _status(plan, progress.status, states, now))
-    stop = _why_no_wave_may_start(plan, progress, seen)
+    stop = _why_no_wave_may_start(plan, progress, seen, is_settled)
     to_suspend = _started_by_others(plan, progress, stop)
     steps: list[PlanStep] = [SuspendWave(wave) for wave in to_suspend]
     if progress.due and not (stop or progress.running) and isinstance(seen, Snapshot):
         steps.append(StartWave(progress.due))
     ahead = [w for w in progress.running if w not in to_suspend and not (w is progress.current and plan.approved)]
-    status = progress.status.model_copy(update={"stale_digest": stop.stale_digest, "goal_observed_time": None})
-    states = states_of(replace(plan, status=status), progress.current, seen, stop.spoilt, stop.differences, ahead)
+    status = progress.status.model_copy(update={"stale_digest": stop.stale_digest})
+    if stop.unsettled and not stop.differences and any(c.type == "PlanStale" for c in plan.status.conditions):
+        states = _as_before(plan)  # whether it fits again is not known yet
+    else:
+        states = states_of(replace(plan, status=status), progress.current, seen, stop.spoilt, stop.differences, ahead)
     return PlanDecision(steps, _status(plan, status, states, now))
+
+
+def _as_before(plan: PlanResource) -> list[ConditionState]:
+    said = (c for c in plan.status.conditions if c.type != "GoalMet")
+    return [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in said]
 
 
 def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread]) -> WaveProgress:
@@ -245,11 +280,14 @@ def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unre
     )
 
 
-def _why_no_wave_may_start(plan: PlanResource, progress: WaveProgress, seen: ObservedCluster) -> WaveStop:
-    differs: list[str] = []
+def _why_no_wave_may_start(
+    plan: PlanResource, progress: WaveProgress, seen: ObservedCluster, is_settled: IsSettled
+) -> WaveStop:
+    differs, waits = list[str](), False
     if progress.due and isinstance(seen, Snapshot):
-        differs = differences(progress.due, seen)
-    return WaveStop(progress.spoilt, differs, _stale_digest(plan, bool(differs)), not plan.approved)
+        differs = staleness.differences(progress.due, seen, is_settled)
+        waits = staleness.unsettled(progress.due, seen, is_settled)
+    return WaveStop(progress.spoilt, differs, waits, _stale_digest(plan, bool(differs)), not plan.approved)
 
 
 def _started_by_others(plan: PlanResource, progress: WaveProgress, stop: WaveStop) -> list[Resource]:
@@ -259,37 +297,52 @@ def _started_by_others(plan: PlanResource, progress: WaveProgress, stop: WaveSto
 
 
 def _carried_out(
-    plan: PlanResource, status: ReassignmentPlanStatus, seen: ObservedCluster, now: datetime, goal: GoalSeen | None
+    plan: PlanResource,
+    status: ReassignmentPlanStatus,
+    seen: ObservedCluster,
+    now: datetime,
+    goal: GoalSeen | GoalUnseen | None,
 ) -> PlanDecision:
     """Say that all is done, and what came of the goal; once status says so, the finalizer goes."""
     true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
-    was_done = any(condition.type == "Succeeded" for condition in true)
-    steps: list[PlanStep] = [RemoveFinalizer()] if was_done and plan.has_finalizer else []
-    status = _as_seen(plan, status, goal, now) if goal else status
-    if was_done and status.goal_observed_time is None and isinstance(seen, Snapshot):
-        steps.append(ObserveGoal())
+    since = next((condition.last_transition_time for condition in true if condition.type == "Succeeded"), None)
     as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
-    states = as_before if was_done else done(status, plan.approved)
-    return PlanDecision(steps, _status(plan, status, states, now))
+    if since is None:
+        return PlanDecision([], _status(plan, status, done(status, plan.approved), now))
+    steps: list[PlanStep] = [RemoveFinalizer()] if plan.has_finalizer else []
+    if isinstance(goal, GoalSeen):
+        status = _as_seen(plan, status, goal, since, now)
+    unseen = goal if isinstance(goal, GoalUnseen) else None
+    if not _observed(status, since):
+        if isinstance(seen, Snapshot):
+            steps.append(ObserveGoal())
+        else:
+            unseen = GoalUnseen(seen)
+    return PlanDecision(steps, _status(plan, status, as_before, now, unseen))
+
+
+def _observed(status: PlanStatusReadBack, since: datetime) -> bool:
+    """Whether the whole goal was observed since the last wave has ended."""
+    return status.goal_observed_time is not None and status.goal_observed_time >= since
 
 
 def _as_seen(
-    plan: PlanResource, status: ReassignmentPlanStatus, goal: GoalSeen, now: datetime
+    plan: PlanResource, status: ReassignmentPlanStatus, goal: GoalSeen, since: datetime, now: datetime
 ) -> ReassignmentPlanStatus:
     """Return the status with what was observed; its time is that of the first observation which was the same."""
     before, unmet, balance = plan.status, goal.unmet, plan.status.balance
     if goal.after is not None:
         balance = BalanceStatus(before=balance.before if balance else (), after=goal.after)
-    elif before.goal_observed_time is None:
+    elif not _observed(before, since):
         return status
     else:
         unmet = (*unmet, *(part for part in before.unmet if part.part in OBSERVED_ONCE))
     found = status.model_copy(
         update={"unmet": unmet[:MAX_UNMET], "balance": balance, "unregistered_brokers": goal.unregistered}
     )
-    if found == status and before.goal_observed_time is not None:
+    if found == status and _observed(before, since):
         return status
-    return found.model_copy(update={"goal_observed_time": now})
+    return found.model_copy(update={"goal_observed_time": max(now, since)})
 
 
 def next_wave(plan: PlanResource, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:
@@ -361,8 +414,12 @@ def _stale_digest(plan: PlanResource, differs: bool) -> str | None:
 
 
 def _status(
-    plan: PlanResource, status: ReassignmentPlanStatus, states: Sequence[ConditionState], now: datetime
+    plan: PlanResource,
+    status: ReassignmentPlanStatus,
+    states: Sequence[ConditionState],
+    now: datetime,
+    unseen: GoalUnseen | None = None,
 ) -> ReassignmentPlanStatus:
     timeout = plan.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
-    after = conditions(plan.status.conditions, [*states, *goal_met(status)], plan.generation, now, timeout)
+    after = conditions(plan.status.conditions, [*states, *goal_met(status, unseen)], plan.generation, now, timeout)
     return status.model_copy(update={"observed_generation": plan.generation, "conditions": after})

@@ -7,7 +7,7 @@ out of the plan. numpy stays out of here: the arrays live and die in the process
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,12 +32,14 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
-from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.errors import Reason
 
 Manifest = Mapping[str, Any]
 ObservedCluster = Snapshot | Problem
 """The cluster, with the topics of all waves; or why nothing may be begun on it."""
+IsSettled = Callable[[TopicPartition], bool]
+"""Whether what metadata shows of a partition that is not in flight can be believed."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,15 @@ class GoalSeen:
     """How even the loads are; None where only the drain and the replication factor were looked at."""
     unregistered: tuple[int, ...] = ()
     """ReassignmentPlanStatus.unregistered_brokers."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoalUnseen:
+    """Why the cluster could not be observed for the goal."""
+
+    problem: Problem
+    retry_seconds: float | None = None
+    """How long after that it is tried again; None where something has to change first."""
 
 
 def manifest_digest(manifest: Manifest) -> str:

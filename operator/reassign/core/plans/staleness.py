@@ -8,21 +8,27 @@ from itertools import islice
 from reassign.api.partition_reassignment import PartitionEntry
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.plans.model import IsSettled
 from reassign.text import named_brokers
 
 MAX_DIFFERENCES = 5
 
 
-def differences(wave: Resource, snapshot: Snapshot) -> list[str]:
+def differences(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> list[str]:
     """Say how the cluster differs from what a wave expects, the first few differences.
 
-    Partitions that the wave has begun to move do not count.
+    Partitions that the wave has begun to move do not count, nor those of which metadata may show the past.
     """
-    return [*islice(_differences(wave, snapshot), MAX_DIFFERENCES)]
+    return [*islice(_differences(wave, snapshot, is_settled), MAX_DIFFERENCES)]
 
 
-def _differences(wave: Resource, snapshot: Snapshot) -> Iterator[str]:
-    left = [(tp, entry) for tp, entry in wave.asked.items() if tp not in wave.record]
+def unsettled(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> bool:
+    """Whether metadata may show the past of a partition that the wave has not begun to move."""
+    return any(not _known(tp, snapshot, is_settled) for tp, _ in _left(wave))
+
+
+def _differences(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> Iterator[str]:
+    left = [(tp, entry) for tp, entry in _left(wave) if _known(tp, snapshot, is_settled)]
     for topic in sorted({tp.topic for tp, _ in left} - snapshot.topics.keys()):
         yield f"the topic {topic} is not there, or the operator may not see it"
     for broker in sorted({b for _, entry in left for b in set(entry.replicas) - set(entry.expected_replicas or ())}):
@@ -34,6 +40,14 @@ def _differences(wave: Resource, snapshot: Snapshot) -> Iterator[str]:
     for tp, entry in sorted(left):
         if tp.topic in snapshot.topics and (differs := _moved(tp, entry, snapshot)):
             yield differs
+
+
+def _left(wave: Resource) -> Iterator[tuple[TopicPartition, PartitionEntry]]:
+    return ((tp, entry) for tp, entry in wave.asked.items() if tp not in wave.record)
+
+
+def _known(tp: TopicPartition, snapshot: Snapshot, is_settled: IsSettled) -> bool:
+    return tp in snapshot.reassignments or is_settled(tp)
 
 
 def _moved(tp: TopicPartition, entry: PartitionEntry, snapshot: Snapshot) -> str | None:

@@ -15,12 +15,15 @@ from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.core.model.waits import BRAKE, NEEDS_USER, PASSES, WISHED
 from reassign.errors import Reason
 
+STATUSES = {True: ConditionStatus.TRUE, False: ConditionStatus.FALSE, None: ConditionStatus.UNKNOWN}
+
 
 class ConditionState(NamedTuple):
     """A condition without its bookkeeping."""
 
     type: str
-    status: bool
+    status: bool | None
+    """None: it is not known."""
     reason: str
     message: str
 
@@ -58,7 +61,7 @@ def conditions(
     result = []
     # kstatus takes the first of Stalled and Reconciling
     for state in sorted(states, key=lambda s: s.type == "Reconciling"):
-        status = ConditionStatus.TRUE if state.status else ConditionStatus.FALSE
+        status = STATUSES[state.status]
         last = old.get(state.type)
         since = last.last_transition_time if last and last.status is status else now
         result.append(

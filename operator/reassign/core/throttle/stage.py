@@ -30,6 +30,9 @@ from reassign.core.throttle.diff import Diff, fit, read_throttles, write_throttl
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
 
+OLD_SECONDS = 3600.0
+"""How long ago a recorded time has to be to be believed: where clocks differ, or one is set, that is by less."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigRead:
@@ -64,6 +67,8 @@ class ThrottleDecision:
 
     record: RecordedThrottles | None = None
     """The record from now on: it is written before the changes are made."""
+    before: RecordedThrottles | None = None
+    """The record that it was decided by."""
     changes: tuple[Change, ...] = ()
     """In the order in which they are to be made."""
     reads: frozenset[ConfigResource] = frozenset()
@@ -132,10 +137,15 @@ def decide_throttles(
 def _recent_changes(
     changes: RecentChanges, read: ConfigRead, recent: Recent, record: RecordedThrottles | None
 ) -> RecentChanges:
-    """Add what a read shows; a new process takes the last write from the record, which is from before it began."""
+    """Add what a read shows; a new process takes the last write from the record.
+
+    It may have been sent as late as when this process began. The recorded time is by a clock that may have been set
+    since: were it believed, a write could land when nothing names it any more. So only an old one counts.
+    """
     if record and not changes.now:
         sent_at = recent.clock.since(record.sent_at) if record.sent_at else changes.started
-        changes = replace(changes, earlier=Write(record.via, min(sent_at, changes.started)))
+        old = changes.started - sent_at >= OLD_SECONDS
+        changes = replace(changes, earlier=Write(record.via, sent_at if old else changes.started))
     return changes.observe(read.began, recent.forwarding)
 
 
@@ -192,6 +202,7 @@ def _fitting(
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     return ThrottleDecision(
         record=_with_problem(_sent(diff, record, memory.recent, recent), {**memory.problems, **read.problems}),
+        before=record,
         changes=diff.changes,
         # what could not be set is not another client's doing
         drift=None if memory.problems else diff.drift,
@@ -284,6 +295,15 @@ def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Coll
     return between_brokers.union(*log_dir_moves_of(record).values())
 
 
+def needed(record: RecordedThrottles | None, snapshot: Snapshot) -> bool:
+    """Whether moves in flight need the throttles of a record; a copy on a broker that is down is no such move."""
+    if record is None:
+        return False
+    copying = (snapshot.brokers.get(throttle.broker) for throttle in record.brokers if throttle.copying)
+    live = any(broker and not broker.fenced for broker in copying)
+    return live or bool(left_moves(record, frozenset(), snapshot))
+
+
 def _resources(keys: Iterable[ConfigKey], live: frozenset[int]) -> frozenset[ConfigResource]:
     return frozenset(key.resource for key in keys if _can_be_set(key.resource, live))
 
@@ -306,9 +326,9 @@ def _with_problem(
 def _with_overwritten(
     before: RecordedThrottles | None, after: RecordedThrottles | None, observed: Observed
 ) -> RecordedThrottles | None:
-    """Keep in the record the rates that another installation has set over ours.
+    """Keep in the record the rates that another installation, or another KafkaCluster, has set over ours.
 
-    When that installation is done it sets our rates again, since it found them.
+    When it is done it sets our rates again, since it found them; or the other KafkaCluster takes the record over.
     """
     old, new = read_throttles(before), read_throttles(after)
     for key, ours in old.items():

@@ -7,7 +7,7 @@ for _, condition in ipairs(status.conditions or {}) do
   if condition.type == "Ready" then
     ready = condition
   end
-  if condition.type == "GoalMet" and condition.status == "False" then
+  if condition.type == "GoalMet" and condition.status ~= "True" then
     goal_unmet = condition
   end
   if condition.status == "True" then
