@@ -140,6 +140,8 @@ class Reason(StrEnum):
     """Of the command line: Spark has failed or does not start. Run the command again: it continues where it was."""
     CANNOT_BE_WRITTEN = "CannotBeWritten"
     """Of the command line: a file cannot be written. Correct that, and run the command again."""
+    INVALID_ARGUMENT = "InvalidArgument"
+    """Of the command line: correct the option or the argument that the message names."""
     INSUFFICIENT_MEMORY = "InsufficientMemory"
     """The planning process was ended, because the operator's memory was nearly used up: give the operator more. It
     tries again after a restart, or when an input of the plan changes."""
