@@ -19,6 +19,9 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from localplatform import settings
+from localplatform.console import SettingError
+
 TESTS = Path(__file__).parent
 LEAST_FREE = 0.15
 """Share of the disk that tests need to be free when they begin: 10 % as any move does, and what they write."""
@@ -129,6 +132,11 @@ def failed(ends: Iterable[Ran]) -> list[str]:
 
 
 def main(folders: Sequence[str]) -> int:
+    try:
+        settings.check()
+    except SettingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     disk = shutil.disk_usage(TESTS)
     if disk.free < LEAST_FREE * disk.total:
         print(f"only {disk.free / disk.total:.0%} of the disk is free: tests fail where brokers cannot keep 10 % free")

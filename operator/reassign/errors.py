@@ -141,6 +141,8 @@ class Reason(StrEnum):
     """Of the command line: Spark has failed or does not start. Run the command again: it continues where it was."""
     CANNOT_BE_WRITTEN = "CannotBeWritten"
     """Of the command line: a file cannot be written. Correct that, and run the command again."""
+    INVALID_ARGUMENT = "InvalidArgument"
+    """Of the command line: correct the option or the argument that the message names."""
     INSUFFICIENT_MEMORY = "InsufficientMemory"
     """The planning process was ended, because the operator's memory was nearly used up: give the operator more. It
     tries again after a restart, or when an input of the plan changes."""
@@ -180,7 +182,8 @@ class Reason(StrEnum):
     CLUSTER_UNDER_REPLICATED = "ClusterUnderReplicated"
     """Bring the brokers of the named partitions back, move these partitions too, or set `pauseWhen`."""
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
-    """Check `bootstrapServers`, TLS, and whether the brokers run."""
+    """Correct what the message names: a host name, a port where no broker listens, `tls`, or a certificate. Or start
+    the brokers. The page on connecting has a table of the causes."""
     CLUSTER_ID_CHANGED = "ClusterIdChanged"
     """The brokers belong to another cluster than at first. Nothing is done until you correct that."""
     CLUSTER_NOT_SUPPORTED = "ClusterNotSupported"
@@ -191,7 +194,8 @@ class Reason(StrEnum):
     CLUSTER_CLAIMED = "ClusterClaimed"
     """Another installation of the operator serves the same Kafka: delete one of the two KafkaClusters."""
     AUTHENTICATION_FAILED = "AuthenticationFailed"
-    """Check the password or the certificate. With OAUTHBEARER, check that the token is what the brokers expect."""
+    """Correct what the message names: the user, the password, the client certificate, or `sasl`. It says when a value
+    of a Secret ends with a line break. With OAUTHBEARER, check that the token is what the brokers expect."""
     SECRET_NOT_FOUND = "SecretNotFound"
     """Create the Secret that the message names, or correct its name."""
     SECRET_KEY_NOT_FOUND = "SecretKeyNotFound"

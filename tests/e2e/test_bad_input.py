@@ -178,6 +178,7 @@ def secured(world: World, make: Clusters) -> Any:
         "ca": make.secret("ca", ca_crt=ca),
         "user": make.secret("user", password=world.brokers.password.encode()),
         "wrong": make.secret("wrong", password=b"not this one"),
+        "line break": make.secret("line-break", password=f"{world.brokers.password}\n".encode()),
     }
 
     def spec(ca: str = "ca", user: str = "user", key: str = "password") -> dict[str, Any]:
@@ -195,20 +196,22 @@ def secured(world: World, make: Clusters) -> Any:
 
 
 SPOILED = {
-    "wrong-password": ({"user": "wrong"}, "AuthenticationFailed"),
-    "missing-secret": ({"user": "absent"}, "SecretNotFound"),
-    "missing-key": ({"key": "pass"}, "SecretKeyNotFound"),
-    "missing-ca": ({"ca": "absent"}, "SecretNotFound"),
+    "wrong-password": ({"user": "wrong"}, "AuthenticationFailed", "with this password"),
+    "line-break": ({"user": "line break"}, "AuthenticationFailed", "ends with a line break"),
+    "missing-secret": ({"user": "absent"}, "SecretNotFound", "absent"),
+    "missing-key": ({"key": "pass"}, "SecretKeyNotFound", "has no key pass"),
+    "missing-ca": ({"ca": "absent"}, "SecretNotFound", "absent"),
 }
-"""What is wrong with a KafkaCluster's credentials, and the reason that it gets."""
+"""What is wrong with a KafkaCluster's credentials, the reason that it gets, and words of its message."""
 
 
 def test_invalid_credentials_are_reported(world: World, make: Clusters, secured: Any) -> None:
-    clusters = {make.cluster(name, **secured(**spoiled)): name for name, (spoiled, _) in SPOILED.items()}
+    clusters = {make.cluster(name, **secured(**spoiled)): name for name, (spoiled, *_) in SPOILED.items()}
     for cluster, name in clusters.items():
-        ready = world.wait_for(cluster, "Ready", "False", SPOILED[name][1], kind="kafkacluster")
+        _, reason, said = SPOILED[name]
+        ready = world.wait_for(cluster, "Ready", "False", reason, kind="kafkacluster")
         assert world.brokers.password not in json.dumps(world.read(cluster, "kafkacluster"))
-        assert ready["message"]
+        assert said in ready["message"]
     for cluster, name in clusters.items():  # corrected, it goes on; the brokers are served by an older one already
         make.cluster(name, **secured())
         world.wait_for(cluster, "Stalled", reason="DuplicateCluster", kind="kafkacluster")

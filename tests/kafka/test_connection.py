@@ -3,15 +3,18 @@
 import asyncio
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
 from localplatform.brokers import USER, Brokers
-from localplatform.certificates import make_authority
+from localplatform.certificates import issue, make_authority
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter
 from reassign.errors import ClusterError, Reason
+from reassign.inspect.connect import note_of
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection, Sasl, Tls
 from tests.kafka.harness import Kafka, eventually
@@ -76,37 +79,164 @@ def test_an_unknown_user(scram: Connection) -> None:
     assert refusal(replace(scram, sasl=Sasl("nobody", "any"))).reason is Reason.AUTHENTICATION_FAILED
 
 
-def test_a_mechanism_that_the_brokers_do_not_have(scram: Connection) -> None:
-    wrong = replace(scram, sasl=Sasl(USER, "any", mechanism="SCRAM-SHA-256"))
-    assert refusal(wrong).reason is Reason.AUTHENTICATION_FAILED
+class Ways(NamedTuple):
+    """What the set-ups of connections are made of."""
+
+    plain: str
+    scram: str
+    other: str
+    mutual: str
+    controllers: str
+    nobody: str
+    """An address at which nothing listens."""
+    tls: Tls
+    user: Sasl
+    strange: Tls
+    """An authority that did not sign the brokers' certificates, and a client certificate that it did sign."""
 
 
-def test_an_authority_that_did_not_sign_the_brokers_certificates(
-    scram: Connection, tmp_path_factory: pytest.TempPathFactory
+@pytest.fixture(scope="session")
+def ways(brokers: Brokers, tmp_path_factory: pytest.TempPathFactory) -> Ways:
+    strange = tmp_path_factory.mktemp("strange")
+    make_authority(strange)
+    issue(strange, "client")
+    return Ways(
+        plain=brokers.bootstrap_servers,
+        scram=brokers.scram_bootstrap_servers,
+        other=brokers.other_sasl_bootstrap_servers,
+        mutual=brokers.mutual_tls_bootstrap_servers,
+        controllers=brokers.controller_servers,
+        nobody=f"127.0.0.1:{brokers.base_port + 250}",
+        tls=Tls(ca_pem=(brokers.certificates / "ca.crt").read_text()),
+        user=Sasl(USER, brokers.password),
+        strange=Tls(*((strange / name).read_text() for name in ("ca.crt", "client.crt", "client.key"))),
+    )
+
+
+def with_strange_certificate(ways: Ways) -> Connection:
+    return Connection(ways.mutual, replace(ways.strange, ca_pem=ways.tls.ca_pem))
+
+
+UNREACHABLE, REFUSED = Reason.CLUSTER_UNREACHABLE, Reason.AUTHENTICATION_FAILED
+SET_UPS: dict[str, tuple[Callable[[Ways], Connection], Reason, str]] = {
+    "neither TLS nor SASL, where both are": (
+        lambda ways: Connection(ways.scram),
+        UNREACHABLE,
+        "has TLS and SASL (SCRAM-SHA-512): set tls and sasl in",
+    ),
+    "SASL without TLS, where both are": (
+        lambda ways: Connection(ways.scram, None, ways.user),
+        UNREACHABLE,
+        "has TLS and SASL (SCRAM-SHA-512): set tls in",
+    ),
+    "TLS without SASL, where both are": (
+        lambda ways: Connection(ways.scram, ways.tls),
+        REFUSED,
+        "has TLS and SASL (SCRAM-SHA-512): set sasl in",
+    ),
+    "TLS, where there is none": (
+        lambda ways: Connection(ways.plain, ways.tls),
+        UNREACHABLE,
+        "has no TLS and no SASL: remove tls in",
+    ),
+    "TLS and SASL, where neither is": (
+        lambda ways: Connection(ways.plain, ways.tls, ways.user),
+        UNREACHABLE,
+        "has no TLS and no SASL: remove tls and sasl in",
+    ),
+    "SASL, where there is none": (
+        lambda ways: Connection(ways.plain, None, ways.user),
+        REFUSED,
+        "has no TLS and no SASL: remove sasl in",
+    ),
+    "SASL, where certificates are asked for": (
+        lambda ways: Connection(ways.mutual, ways.tls, ways.user),
+        REFUSED,
+        "asks for a client certificate that it trusts",
+    ),
+    "a mechanism that the listener does not have": (
+        lambda ways: Connection(ways.other, ways.tls, ways.user),
+        REFUSED,
+        "set sasl.mechanism to one that it has (OAUTHBEARER, PLAIN, SCRAM-SHA-256)",
+    ),
+    "another authority": (
+        lambda ways: Connection(ways.scram, Tls(ways.strange.ca_pem), ways.user),
+        UNREACHABLE,
+        "its certificate is not trusted (unable to get local issuer certificate): set tls.caSecretRef",
+    ),
+    "the system's authorities": (
+        lambda ways: Connection(ways.scram, Tls(), ways.user),
+        UNREACHABLE,
+        "its certificate is not trusted (unable to get local issuer certificate): set tls.caSecretRef",
+    ),
+    "a name that the certificate does not have": (
+        lambda ways: Connection(ways.scram.replace("127.0.0.1", "127.1"), ways.tls, ways.user),
+        UNREACHABLE,
+        "its certificate is for other names",
+    ),
+    "no client certificate": (
+        lambda ways: Connection(ways.mutual, ways.tls),
+        REFUSED,
+        "asks for a client certificate that it trusts",
+    ),
+    "a client certificate of another authority": (
+        with_strange_certificate,
+        REFUSED,
+        "correct tls.certificateSecretRef in",
+    ),
+    "a controller": (
+        lambda ways: Connection(ways.controllers),
+        UNREACHABLE,
+        "is the address of a controller: name brokers in bootstrapServers",
+    ),
+    "a name that does not resolve": (
+        lambda _: Connection("no-such-host.invalid:9092"),
+        UNREACHABLE,
+        "the host name no-such-host.invalid does not resolve",
+    ),
+    "nothing listens": (
+        lambda ways: Connection(ways.nobody),
+        UNREACHABLE,
+        "nothing listens at 127.0.0.1:",
+    ),
+    "nothing listens at one address, and the other is another listener's": (
+        lambda ways: Connection(f"{ways.nobody},{ways.plain}", ways.tls),
+        UNREACHABLE,
+        "has no TLS and no SASL: remove tls in",
+    ),
+}
+"""How a connection is set up, and what is said of it."""
+
+
+@pytest.mark.parametrize(("set_up", "reason", "said"), SET_UPS.values(), ids=SET_UPS)
+def test_a_set_up_that_does_not_fit_is_told_what_to_do(
+    ways: Ways, set_up: Callable[[Ways], Connection], reason: Reason, said: str
 ) -> None:
-    other = make_authority(tmp_path_factory.mktemp("other")).read_text()
-    for wrong in (Tls(ca_pem=other), Tls()):  # the second: those that the system trusts
-        error = refusal(replace(scram, tls=wrong))
-        assert error.reason is Reason.CLUSTER_UNREACHABLE
-        assert "certificate is not trusted" in error.message
+    error = refusal(set_up(ways))
+    assert (error.reason, said in error.message) == (reason, True), error.message
 
 
-def test_a_missing_client_certificate(mutual: Connection, tls: Tls) -> None:
-    assert refusal(replace(mutual, tls=tls)).reason is Reason.CLUSTER_UNREACHABLE
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"])
+@pytest.mark.parametrize("spoiled", ["username", "password"])
+def test_a_line_break_is_said_where_credentials_are_refused(ways: Ways, mechanism: str, spoiled: str) -> None:
+    server = ways.scram if mechanism == "SCRAM-SHA-512" else ways.other
+    note = note_of({"key password of the Secret kafka/mover": f"{ways.user.password}\n"})
+    values = {"mechanism": mechanism, "note": note, spoiled: f"{getattr(ways.user, spoiled)}\n"}
+    error = refusal(Connection(server, ways.tls, replace(ways.user, **values)))
+    assert error.reason is REFUSED
+    assert "key password of the Secret kafka/mover ends with a line break" in error.message
+    assert ways.user.password not in error.message
 
 
-def test_tls_where_there_is_none_and_none_where_there_is(brokers: Brokers, tls: Tls) -> None:
-    for wrong in (Connection(brokers.bootstrap_servers, tls), Connection(brokers.scram_bootstrap_servers)):
-        assert refusal(wrong).reason is Reason.CLUSTER_UNREACHABLE
+def test_a_refusal_is_in_the_same_words_each_time(ways: Ways) -> None:
+    wrong = Connection(ways.scram, ways.tls, replace(ways.user, username="nobody"))
+    assert len({refusal(wrong).message for _ in range(5)}) == 1
 
 
-def test_an_address_without_a_broker_is_unreachable(brokers: Brokers) -> None:
-    nobody = f"127.0.0.1:{brokers.base_port + 250}"
-    assert refusal(Connection(nobody)).reason is Reason.CLUSTER_UNREACHABLE
-
-
-def test_a_name_that_does_not_resolve() -> None:
-    assert refusal(Connection("no-such-host.invalid:9092")).reason is Reason.CLUSTER_UNREACHABLE
+def test_a_controller_beside_a_broker_is_passed_over(brokers: Brokers, ways: Ways) -> None:
+    found = Kafka(brokers, Connection(f"{ways.controllers},{ways.plain}"))
+    assert set(found.observe().brokers) == set(brokers.ids)
+    found.close()
 
 
 def test_one_of_the_bootstrap_servers_is_enough(brokers: Brokers) -> None:

@@ -72,6 +72,15 @@ def test_every_error_of_ours_is_one_line_with_its_reason_and_an_exit_code(
     assert error_of(ran, code) == f"error: {error.message} ({error.reason})\n"
 
 
+def test_a_file_that_no_command_expects_to_fail_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def fail(_: object) -> None:
+        raise PermissionError(13, "Permission denied", "/some/file")
+
+    monkeypatch.setattr(source, "take", fail)
+    ran = run("snapshot", tmp_path / "s", "--cluster", "main")
+    assert error_of(ran, 2) == "error: /some/file cannot be used: Permission denied (CannotBeRead)\n"
+
+
 def test_no_cluster_at_all_is_a_usage_error(tmp_path: Path) -> None:
     assert "no cluster is named" in error_of(run("snapshot", tmp_path / "s"), 2)
 
@@ -354,7 +363,8 @@ def test_a_full_disk_and_a_closed_pipe_have_an_exit_code_of_their_own(command: t
     with Path("/dev/full").open("w") as full:
         code, said = program(*command, stdin=STOCK, stdout=full.fileno())
     assert (code, "Traceback" in said) == (4, False)
-    assert ("stdout cannot be written: No space left on device" in said) == ("convert" in command)
+    full_disk = "error: stdout cannot be written: No space left on device (CannotBeWritten)\n"
+    assert (said == full_disk) == ("convert" in command)
     read, write = os.pipe()
     os.close(read)
     code, said = program(*command, stdin=STOCK, stdout=write)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import typer
 import yaml
 
+from localplatform.certificates import make_authority
 from reassign.cli.app import app
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.refs import Kube
@@ -95,10 +97,99 @@ def test_a_context_that_is_not_there_names_those_that_are(
     assert "'no' is not in the kubeconfig; there are: here, there" in ran.err
 
 
-def test_a_kubeconfig_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
-    ran = run("rollback", "move", "--kubeconfig", tmp_path / "none")
+FILES = {"missing": "No such file or directory", "a folder": "Is a directory", "denied": "Permission denied"}
+
+
+READ_A_FILE = (("convert", "--cluster", "c"), ("verify",), ("rollback",))
+
+
+@pytest.fixture
+def unreadable(tmp_path: Path) -> Iterator[dict[str, Path]]:
+    """Files that cannot be read, by root neither, who is another user meanwhile."""
+    found = {what: tmp_path / what.replace(" ", "-") for what in FILES}
+    found["a folder"].mkdir()
+    found["denied"].touch(mode=0)
+    for command in (("list", "--kubeconfig"), *((*words, "-f") for words in READ_A_FILE)):
+        run(*command, found["missing"])  # imports what it needs
+    folders = tmp_path.parents[:2] if os.geteuid() == 0 else []
+    tmp_path.chmod(0o777)
+    for folder in folders:
+        folder.chmod(0o711)
+    if folders:
+        os.setresuid(65534, 65534, 0)
+    yield found
+    if folders:
+        os.setresuid(0, 0, 0)
+    for folder in folders:
+        folder.chmod(0o700)
+
+
+@pytest.mark.parametrize("what", FILES)
+@pytest.mark.parametrize("named", [True, False], ids=["named", "environment"])
+def test_a_kubeconfig_that_cannot_be_read_is_named(
+    what: str, named: bool, unreadable: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(unreadable[what]))
+    said = error_of(run("rollback", "move", *(("--kubeconfig", unreadable[what]) if named else ())), 3)
+    assert said.startswith(f"error: the kubeconfig cannot be used ({unreadable[what]}: {FILES[what]}); name one")
+
+
+@pytest.mark.parametrize("what", FILES)
+@pytest.mark.parametrize("command", READ_A_FILE)
+def test_an_input_that_cannot_be_read_is_named(
+    what: str, command: tuple[str, ...], unreadable: dict[str, Path]
+) -> None:
+    said = error_of(run(*command, "-f", unreadable[what]), 2)
+    assert said == f"error: {unreadable[what]} cannot be read: {FILES[what]}; name another file (CannotBeRead)\n"
+
+
+@pytest.mark.parametrize("entry", ["certificate-authority", "client-certificate", "client-key"])
+def test_a_file_that_the_kubeconfig_names_is_named(entry: str, tmp_path: Path, unreadable: dict[str, Path]) -> None:
+    made = make_authority(tmp_path / "made")
+    cluster = {"server": "https://127.0.0.1:1", "certificate-authority": str(made)}
+    user = {"client-certificate": str(made), "client-key": str(made.with_suffix(".key"))}
+    (cluster if entry in cluster else user)[entry] = str(unreadable["denied"])
+    login = yaml.safe_load(KUBECONFIG) | {"clusters": [{"name": "c", "cluster": cluster}]}
+    (tmp_path / "made" / "config").write_text(yaml.safe_dump(login | {"users": [{"name": "u", "user": user}]}))
+    said = error_of(run("list", "--kubeconfig", tmp_path / "made" / "config"), 3)
+    assert said.startswith(f"error: the kubeconfig cannot be used ({unreadable['denied']}: Permission denied); name")
+
+
+def test_a_file_of_the_kubeconfig_that_is_no_pem_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_bytes(b"\xff\xfe")
+    cluster = {"server": "https://127.0.0.1:1", "certificate-authority": str(tmp_path / "ca.crt")}
+    login = yaml.safe_load(KUBECONFIG) | {"clusters": [{"name": "c", "cluster": cluster}]}
+    (tmp_path / "config").write_text(yaml.safe_dump(login))
+    assert f"({tmp_path / 'ca.crt'}: no certificate, or no key of it, in PEM)" in error_of(
+        run("list", "--kubeconfig", tmp_path / "config"), 3
+    )
+
+
+def test_one_of_several_kubeconfigs_may_be_missing(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"{kubeconfig.with_name('none')}:{kubeconfig}")
+    assert "did not answer" in error_of(run("list"), 3)
+
+
+WRONG_WORDS = {
+    ("list", "-o", "foo"): "Invalid value for '--output' / '-o': 'foo' is not one of 'table', 'wide', 'json', 'yaml'",
+    ("watch",): "Missing argument 'NAME' (InvalidArgument)",
+    ("report", "krp/x"): "Invalid value for 'NAME': ReassignmentPlan has no report: name one of its waves (Inv",
+    ("lists",): "No such command 'lists'",
+    ("--no-such",): "No such option: --no-such",
+    ("fleet", "run"): "Missing option '--snapshots' (InvalidArgument)",
+    ("plan", "--snapshot", "s", "--throttle", "5x"): "Invalid value for '--throttle': '5x' is not a quantity",
+}
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG_WORDS.items(), ids=map(" ".join, WRONG_WORDS))
+def test_wrong_words_are_an_error_as_any_other_with_the_usage(words: tuple[str, ...], said: str) -> None:
+    ran = run(*words)
+    error, usage, hint = ran.err.splitlines()
     assert (ran.code, ran.out) == (2, "")
-    assert "does not exist" in ran.err
+    assert error.startswith(f"error: {said}")
+    assert error.endswith("(InvalidArgument)")
+    assert usage.startswith("Usage: kubectl kafka-reassign ")
+    assert hint.endswith("--help' for help.")
 
 
 def test_the_api_server_is_the_one_of_the_kubeconfig_that_is_named(kubeconfig: Path) -> None:

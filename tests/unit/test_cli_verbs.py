@@ -487,6 +487,7 @@ def test_a_list_without_rows_says_why(
     ran = run("list", "-n", "team-a", *of)
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.removeprefix("error: ").startswith(said)
+    assert ("(ClusterNotFound)" in ran.err) is (code == 2)
 
 
 def test_who_may_not_list_clusters_gets_a_list_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

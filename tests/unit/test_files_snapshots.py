@@ -179,11 +179,26 @@ def test_no_files_are_left_beside_a_snapshot_written_or_failed(tmp_path: Path) -
     with pytest.raises(PlanningError, match="there already"):
         write(tmp_path / "s", in_sync(cluster(), TAKEN))
     (tmp_path / "file").touch()
-    with pytest.raises(PlanningError, match="cannot be written"):
-        write(tmp_path / "file" / "s", in_sync(cluster(), TAKEN))
-    with pytest.raises(PlanningError, match="cannot be written"):
-        write(tmp_path / ("n" * 1000), in_sync(cluster(), TAKEN))
+    for folder in (tmp_path / "file" / "s", tmp_path / ("n" * 1000)):
+        with pytest.raises(PlanningError, match=f"{folder} cannot be written: ") as caught:
+            write(folder, in_sync(cluster(), TAKEN))
+        assert caught.value.reason is Reason.CANNOT_BE_WRITTEN
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "s"]
+
+
+def test_a_table_that_cannot_be_read_is_no_damaged_one(tmp_path: Path) -> None:
+    write(tmp_path / "s", in_sync(cluster(), TAKEN))
+    brokers = tmp_path / "s" / "brokers.parquet"
+    brokers.unlink()
+    brokers.symlink_to(brokers)
+    with pytest.raises(PlanningError, match=r"it cannot be read \(Too many levels of symbolic links\); let this pro"):
+        read(tmp_path / "s")
+
+
+def test_a_file_in_place_of_a_snapshot_has_no_tables(tmp_path: Path) -> None:
+    (tmp_path / "s").touch()
+    with pytest.raises(PlanningError, match=f"{tmp_path / 's'} is no snapshot that can be used: there is no brokers"):
+        read(tmp_path / "s")
 
 
 def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

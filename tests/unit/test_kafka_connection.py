@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +16,11 @@ from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeConfigsRequ
 
 from localplatform.certificates import make_authority
 from reassign.errors import ClusterError, Reason
+from reassign.kafka import client
 from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection, Sasl, Tls
 from reassign.kafka.credentials import refused_credentials
+from reassign.kafka.errors import cluster_error
 from reassign.kafka.wire import Wire
 
 NO_BROKER = "127.0.0.1:1"
@@ -66,6 +69,58 @@ def test_a_comment_alone_is_no_certificate() -> None:
 
 def test_credentials_that_cannot_be_checked_are_not_reported_as_refused() -> None:
     assert refused_credentials(Connection(NO_BROKER, sasl=Sasl("user", "")), seconds=1) is None
+
+
+def say(text: bytes, server: socket.socket) -> None:
+    """Answer whatever is asked with this text, and close."""
+    while True:
+        try:
+            line, _ = server.accept()
+        except OSError:  # the test is over
+            return
+        with line:
+            line.recv(1000)
+            line.sendall(text)
+
+
+@pytest.mark.parametrize("text", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH\r\n", b""])
+@pytest.mark.parametrize("tls", [Tls(), None], ids=["TLS", "no TLS"])
+def test_what_is_no_broker_is_told_from_one(text: bytes, tls: Tls | None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        at = f"127.0.0.1:{server.getsockname()[1]}"
+        answering = threading.Thread(target=say, args=(text, server))
+        answering.start()
+        error = refusal(Connection(at, tls))
+        server.shutdown(socket.SHUT_RDWR)
+        answering.join()
+    assert error.reason is Reason.CLUSTER_UNREACHABLE
+    assert f"what listens at {at} does not answer as a broker of Kafka does" in error.message
+
+
+def test_what_accepts_and_says_nothing_may_be_a_broker_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "LOOK_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        at = f"127.0.0.1:{server.getsockname()[1]}"
+        error = refusal(Connection(at))
+    assert error.reason is Reason.CLUSTER_UNREACHABLE
+    assert f"{at} does not answer in time" in error.message
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        ("self-signed certificate in certificate chain", "is not trusted (self-signed certificate in certificate"),
+        (
+            "IP address mismatch, certificate is not valid for '::1'",
+            "is for other names (IP address mismatch, certific",
+        ),
+        ("certificate has expired", "is not valid now (certificate has expired): renew it"),
+        ("certificate is not yet valid", "is not valid now (certificate is not yet valid): renew it"),
+    ],
+)
+def test_what_is_wrong_with_a_certificate_decides_what_to_do(why: str, said: str) -> None:
+    error = f"b:9093: Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {why} (_ssl.c:1006)"
+    assert f"certificate {said}" in cluster_error(errors.KafkaConnectionError(error)).message
 
 
 class Reused:

@@ -299,3 +299,11 @@ def test_an_authority_that_is_no_certificate(secure: TokenEndpoint, pem: str) ->
 def test_tls_where_there_is_none(endpoint: TokenEndpoint, oauth: OAuth) -> None:
     error = refusal(replace(oauth, token_endpoint_url=endpoint.url.replace("http:", "https:")))
     assert error.reason is Reason.TOKEN_ENDPOINT_UNREACHABLE
+
+
+def test_a_refused_client_is_told_of_a_line_break_in_its_secret(endpoint: TokenEndpoint, oauth: OAuth) -> None:
+    noted = replace(oauth, note="key secret of the Secret kafka/id ends with a line break")
+    for error, said in (("invalid_client", noted.note), ("invalid_scope", "see that sasl.oauth.scope is one")):
+        endpoint.other = (401, json.dumps({"error": error}), {})
+        refused = refusal(noted)
+        assert (refused.reason, said in refused.message) == (Reason.TOKEN_REFUSED, True), refused.message

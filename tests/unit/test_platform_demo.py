@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from localplatform import debian, demo_view, image, java, operator_, parts, story
-from localplatform.console import PlatformError
+from localplatform.console import PlatformError, SettingError
 from localplatform.controlplane import ApiServer
 from localplatform.machine import CHECKOUT
 
@@ -144,15 +144,18 @@ def test_a_second_demo_names_the_first(
         "KAFKA_PORT=x",
         "KAFKA_PORT=65500",
         "KAFKA_VERSION=4",
+        "KAFKA_VERSION=3.8.1",
     ],
 )
 def test_a_setting_that_is_none_is_refused_before_the_first_step(setting: str, tmp_path: Path) -> None:
     name, _, value = setting.partition("=")
-    env = os.environ | {"PYTHONPATH": str(CHECKOUT / "deploy" / "local"), "PATH": str(tmp_path), name: value}
-    for action in ("prepare", "up"):
-        command = [sys.executable, "-m", "localplatform", action]
-        ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
-        assert ended.returncode == 1
+    paths = f"{CHECKOUT / 'deploy' / 'local'}:{CHECKOUT}"
+    env = os.environ | {"PYTHONPATH": paths, "PATH": str(tmp_path), name: value}
+    for command in (["localplatform", "prepare"], ["localplatform", "up"], ["localplatform", "down"], ["tests.run"]):
+        ended = subprocess.run(
+            [sys.executable, "-m", *command], env=env, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert ended.returncode == 2
         assert ended.stderr.startswith(f"error: {setting}: ")
         assert ended.stderr.count("\n") == 1
 
@@ -164,7 +167,7 @@ def test_a_version_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("KAFKA_REASSIGN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("KAFKA_VERSION", "9.9.9")
-    with pytest.raises(PlatformError) as error:
+    with pytest.raises(SettingError) as error:
         parts.fetch_asked_version()
     assert (
         str(error.value)

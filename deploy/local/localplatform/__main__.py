@@ -6,7 +6,7 @@ import sys
 from confluent_kafka import KafkaException
 
 from localplatform import kind, parts, settings
-from localplatform.console import PlatformError
+from localplatform.console import PlatformError, SettingError
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
         actions[chosen.action](chosen.part)
     except PlatformError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, SettingError) else 1
     except (KafkaException, TimeoutError) as error:
         print(f"error: the brokers do not answer as they should ({error}); run it again", file=sys.stderr)
         return 1

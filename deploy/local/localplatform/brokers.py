@@ -84,6 +84,11 @@ class Brokers:
         return self._servers(LOOPBACK, 0)
 
     @property
+    def controller_servers(self) -> str:
+        """The controllers' listeners, which no client is to name as bootstrap servers."""
+        return ",".join(f"{host}:{port}" for host, port in self._controller_addresses.values())
+
+    @property
     def bridge_bootstrap_servers(self) -> str:
         """Without security, for pods."""
         if not self.bridge:

@@ -10,6 +10,10 @@ class PlatformError(Exception):
     """The platform cannot go on; the message says what is wrong and what to do about it."""
 
 
+class SettingError(PlatformError):
+    """A setting of the environment, or of make's command line, is none."""
+
+
 def say(message: str) -> None:
     """Print a progress line, with the time since the command began (minutes:seconds)."""
     minutes, seconds = divmod(int(time.monotonic() - _STARTED), 60)

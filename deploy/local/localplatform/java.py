@@ -7,7 +7,7 @@ from pathlib import Path
 
 from localplatform import cache
 from localplatform.certificates import write_private
-from localplatform.console import PlatformError, say
+from localplatform.console import PlatformError, SettingError, say
 
 POM = Path(__file__).parents[1] / "kafka" / "pom.xml"
 DEFAULT_VERSION = "4.3.1"
@@ -56,7 +56,7 @@ def libs(version: str = DEFAULT_VERSION) -> Path:
         )
         if finished.returncode:
             if "Could not find artifact" in finished.stdout:
-                raise PlatformError(
+                raise SettingError(
                     f"Maven Central has no Kafka {version}: choose another KAFKA_VERSION, such as {DEFAULT_VERSION}"
                 )
             raise PlatformError(f"Maven could not fetch Kafka {version}:\n{finished.stdout.strip()[-2000:]}")

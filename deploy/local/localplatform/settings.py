@@ -3,8 +3,9 @@
 import os
 import re
 
-from localplatform.console import PlatformError
+from localplatform.console import SettingError
 
+OLDEST = (3, 9)
 MAX_BROKERS, MAX_PORT = 20, 65_000
 """Listeners of brokers are up to 320 ports above the first one."""
 
@@ -17,8 +18,10 @@ def check() -> None:
     _require("CONTROLLERS", ("", "1", "3", "5"), "a quorum of 1, 3 or 5 is needed")
     _require("KAFKA_PORT", ("", *map(str, range(1, MAX_PORT + 1))), f"a port from 1 to {MAX_PORT} is needed")
     version = os.environ.get("KAFKA_VERSION", "")
-    if version and not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        raise PlatformError(f"KAFKA_VERSION={version}: a version of Kafka is needed, such as 4.3.1")
+    if version and not re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version):
+        raise SettingError(f"KAFKA_VERSION={version}: a version of Kafka is needed, such as 4.3.1")
+    if version and tuple(map(int, version.split("."))) < OLDEST:
+        raise SettingError(f"KAFKA_VERSION={version}: Kafka 3.9 or later is needed, such as 4.3.1")
 
 
 def asked(name: str, default: str) -> str:
@@ -28,4 +31,4 @@ def asked(name: str, default: str) -> str:
 
 def _require(name: str, allowed: tuple[str, ...], needed: str) -> None:
     if (value := os.environ.get(name, "")) not in allowed:
-        raise PlatformError(f"{name}={value}: {needed}")
+        raise SettingError(f"{name}={value}: {needed}")

@@ -42,16 +42,21 @@ class RootContext(typer.Context):
 
 
 class Commands(TyperGroup):
-    """Prints an error of ours as one line on stderr, and exits with its code."""
+    """Prints an error as one line on stderr, and exits with its code."""
 
     context_class = RootContext
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        try:
+            return super().make_context(*arguments, **options)
+        except typer.TyperException as error:
+            raise _refused(error) from None
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # of pydantic, by which typer checks
-            raise
+        except typer.TyperException as error:
+            raise _refused(error) from None
         except ReassignError as error:
             out.say(f"error: {error.message.rstrip('.')} ({error.reason})")
             if error.reason is Reason.CANNOT_BE_WRITTEN:
@@ -60,12 +65,29 @@ class Commands(TyperGroup):
                 raise typer.Exit(NO) from None
             away = isinstance(error, ClusterError | ApiServerError) or error.reason in AWAY
             raise typer.Exit(UNREACHABLE if away else WRONG) from None
+        except OSError as error:
+            if error.filename is None:  # of stdout or stderr
+                raise
+            out.say(f"error: {error.filename} cannot be used: {error.strerror} ({Reason.CANNOT_BE_READ})")
+            raise typer.Exit(WRONG) from None
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except out.UnwritableError as error:
             if not isinstance(error.__cause__, BrokenPipeError):  # as of `| head`, which has what it wanted
-                out.say(f"error: stdout cannot be written: {error}")
+                out.say(f"error: stdout cannot be written: {error} ({Reason.CANNOT_BE_WRITTEN})")
             raise typer.Exit(UNWRITABLE) from None
+
+
+def _refused(error: typer.TyperException) -> Exception:
+    """Say what is wrong with the words of a command, and its usage below; return how the program ends."""
+    context = getattr(error, "ctx", None)
+    if context is not None and error.message == context.get_help():  # of a command without words
+        return error
+    error.message = error.message.removeprefix("Value error, ")  # of pydantic, by which typer checks
+    out.say(f"error: {' '.join(error.format_message().split()).rstrip('.')} ({Reason.INVALID_ARGUMENT})")
+    if context is not None:
+        typer.echo(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.", err=True)
+    return typer.Exit(WRONG)
 
 
 app = typer.Typer(
@@ -262,7 +284,10 @@ def rollback(
         ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE", help="One with its status, in place of a live one.")
+        Path | None,
+        typer.Option(
+            "--file", "-f", metavar="FILE", readable=False, help="One with its status, in place of a live one."
+        ),
     ] = None,
     output: Annotated[ManifestOutput, typer.Option("--output", "-o", help="How to write it.")] = ManifestOutput.YAML,
 ) -> None:
@@ -281,13 +306,14 @@ def rollback(
 @options.with_kube
 def snapshot(
     kube: Kube,
-    folder: Annotated[Path | None, typer.Argument(help="A folder that is not there yet.")] = None,
+    folder: Annotated[Path | None, typer.Argument(readable=False, help="A folder that is not there yet.")] = None,
     cluster: options.Cluster = None,
     bootstrap_server: options.BootstrapServer = None,
     into: Annotated[
         Path | None,
         typer.Option(
             metavar="ROOT",
+            readable=False,
             help="In place of FOLDER: ROOT/date=DAY/cluster=NAME, where one of the same day (UTC) is replaced.",
         ),
     ] = None,

@@ -62,7 +62,8 @@ async def check_cluster(server: KubeClient, namespace: str | None, cluster: str)
         raise
     if cluster not in names:
         where = f"in namespace {namespace}" if namespace else "in any namespace"
-        raise live.not_there("KafkaCluster", cluster, f"{where}, and no PartitionReassignment refers to one", names)
+        where += ", and no PartitionReassignment refers to one"
+        raise live.not_there("KafkaCluster", cluster, where, names, Reason.CLUSTER_NOT_FOUND)
 
 
 async def in_flight(kube: Kube, cluster: str) -> TargetReplicas:

@@ -225,7 +225,7 @@ Context = Annotated[
 ]
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", exists=True, dir_okay=False, help="The kubeconfig; by default KUBECONFIG's."),
+    typer.Option(metavar="FILE", readable=False, help="The kubeconfig; by default KUBECONFIG's."),
 ]
 BootstrapServer = Annotated[
     str | None,
@@ -235,7 +235,7 @@ BootstrapServer = Annotated[
 ]
 SnapshotFolder = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="Look at a snapshot that was taken, not at a live cluster.", file_okay=False),
+    typer.Option(metavar="FOLDER", readable=False, help="Look at a snapshot that was taken, not at a live cluster."),
 ]
 MaxBytes = Annotated[
     str | None,
@@ -245,7 +245,7 @@ Throttle = Annotated[
     str | None,
     typer.Option(parser=rate, metavar="RATE", help="Bytes per second between brokers, such as 50Mi."),
 ]
-File = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", help="What to read; - for stdin.")]
+File = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", readable=False, help="What to read; - for stdin.")]
 
 
 def _kube(namespace: Namespace = None, context: Context = None, kubeconfig: Kubeconfig = None) -> Kube:

@@ -21,6 +21,7 @@ from reassign.cli.objects import Item, of_cluster
 from reassign.cli.options import Output
 from reassign.cli.refs import Kube
 from reassign.core.model.progress import duration
+from reassign.errors import Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import ClusterKey, Kind, Object
 from reassign.text import amount, counted
@@ -98,7 +99,8 @@ async def _read(kube: Kube, namespace: str | None, cluster: str | None) -> list[
         chosen = [obj for obj in clusters if cluster in (None, obj["metadata"]["name"])]
         if not chosen:
             where = f"in namespace {namespace}" if namespace else "in any namespace"
-            raise live.not_there("KafkaCluster", cluster, where, [obj["metadata"]["name"] for obj in clusters])
+            names = [obj["metadata"]["name"] for obj in clusters]
+            raise live.not_there("KafkaCluster", cluster, where, names, Reason.CLUSTER_NOT_FOUND)
         items = [Item(obj) for obj in await server.list(Kind.PARTITION_REASSIGNMENT, namespace)]
         return list(loads_of(chosen, items, server.now()))
 

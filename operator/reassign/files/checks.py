@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -60,13 +61,16 @@ class Metadata(NamedTuple):
 def opened(path: Path | str, source: Path | pa.BufferReader) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(source, page_checksum_verification=True)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         path = Path(path)
         why = f"there is no {path.name}; name a folder that `snapshot` has written"
         raise UnusableFileError(path.parent, Kind.MISSING, why) from None
     except MemoryError:  # one of the library's is among those below, and says nothing of the file
         raise
     except UNREADABLE as error:
+        if isinstance(error, OSError) and error.errno:  # the others are of what is in it
+            why = f"it cannot be read ({os.strerror(error.errno)}); let this program read it"
+            raise UnusableFileError(path, Kind.UNREADABLE, why) from None
         why = f"it is cut short or no Parquet file ({_first_line(error)}){AGAIN}"
         raise UnusableFileError(path, Kind.UNREADABLE, why) from None
 

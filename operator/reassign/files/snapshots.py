@@ -61,7 +61,8 @@ def write(folder: Path, snapshot: Snapshot, *, replace: bool = False) -> None:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
     except OSError as error:
-        raise PlanningError(Reason.INVALID_SNAPSHOT, f"{folder} cannot be written: {error.strerror or error}") from None
+        why = f"{folder} cannot be written: {error.strerror or error}; name another folder, or correct that"
+        raise PlanningError(Reason.CANNOT_BE_WRITTEN, why) from None
 
 
 def _must_stay(folder: Path, snapshot: Snapshot) -> str | None:

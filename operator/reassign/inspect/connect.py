@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 from reassign.api.common import SecretKeyRef
@@ -13,6 +14,7 @@ from reassign.errors import MissingReferenceError, Reason, ReassignError
 from reassign.kafka.connection import Connection, Sasl, Tls
 from reassign.kafka.tokens import OAuth
 from reassign.kube.client import KubeClient
+from reassign.text import plural
 
 
 async def connection_of(cluster: KafkaCluster, kube: KubeClient) -> Connection:
@@ -58,6 +60,10 @@ class Secrets:
                 Reason.INVALID_SECRET, f"key {key} of the Secret {self._namespace}/{name} is not text; correct it"
             ) from None
 
+    def where(self, ref: SecretKeyRef | None) -> str:
+        """Return how messages name a key of a Secret; nothing for none."""
+        return f"key {ref.key} of the Secret {self._namespace}/{ref.name}" if ref else ""
+
     async def ref(self, ref: SecretKeyRef | None) -> str | None:
         return await self.text(ref.name, ref.key) if ref else None
 
@@ -76,14 +82,34 @@ async def _sasl(spec: SaslSpec, secrets: Secrets) -> Sasl | OAuth:
         return await _oauth(spec.oauth, secrets)
     username = spec.username or await secrets.ref(spec.username_secret_ref)
     password = await secrets.ref(spec.password_secret_ref)
-    return Sasl(username or "", password or "", spec.mechanism.value)
+    values = {
+        secrets.where(spec.username_secret_ref) or "sasl.username": username or "",
+        secrets.where(spec.password_secret_ref): password or "",
+    }
+    return Sasl(username or "", password or "", spec.mechanism.value, note_of(values))
 
 
 async def _oauth(spec: OAuthSpec, secrets: Secrets) -> OAuth:
+    secret = await secrets.ref(spec.client_secret_ref) or ""
     return OAuth(
         spec.token_endpoint_url,
         spec.client_id,
-        await secrets.ref(spec.client_secret_ref) or "",
+        secret,
         spec.scope,
         await secrets.ref(spec.ca_secret_ref),
+        note_of({"sasl.oauth.clientId": spec.client_id, secrets.where(spec.client_secret_ref): secret}),
+    )
+
+
+def note_of(values: Mapping[str, str]) -> str:
+    """Return which of these values end with a line break, which is almost always one too many, and what to do.
+
+    They are used as they are: a password may have one. The note is for the case that they are refused.
+    """
+    ended = [where for where, value in values.items() if value.endswith(("\n", "\r"))]
+    if not ended:
+        return ""
+    return (
+        f"{' and '.join(ended)} {plural(ended, 'ends', 'end')} with a line break, as `echo` and editors write one: "
+        "store the value without it, such as with `kubectl create secret --from-literal`"
     )

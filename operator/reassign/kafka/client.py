@@ -30,8 +30,9 @@ from reassign.kafka import requests, throttles
 from reassign.kafka.claim import Membership
 from reassign.kafka.configs import MinInsyncReplicas
 from reassign.kafka.connection import Connection
-from reassign.kafka.credentials import refused_credentials, refused_token
+from reassign.kafka.credentials import refused_credentials, refused_password, refused_token
 from reassign.kafka.errors import cluster_error
+from reassign.kafka.listener import misfit
 from reassign.kafka.steps import NOT_ANSWERED, StepWriter, batches, turn
 from reassign.kafka.tokens import OAuth
 from reassign.kafka.wire import Wire
@@ -40,6 +41,8 @@ SIZES_SECONDS = 2.0
 """For one broker's log directories: a slow broker delays a snapshot by no more; its sizes are missing then."""
 EVERYTHING_SECONDS, TOGETHER_SECONDS = 20.0, 60.0
 """For the log directories of one broker, and of all brokers together, in a snapshot of the whole cluster."""
+LOOK_SECONDS = 4.0
+"""For finding out what listens at the addresses of a cluster that cannot be connected to."""
 REFUSAL_SECONDS = 2.0
 """For asking whether a cluster that does not answer refuses our credentials."""
 THREADS = 4  # for requests to any broker; kafka-python takes five requests per broker
@@ -379,7 +382,7 @@ def _open(connection: Connection, timeout: float) -> Wire:
         return wire
     except KafkaError as error:
         wire.close()
-        raise _explained(cluster_error(error), connection) from error
+        raise misfit(connection, LOOK_SECONDS) or _explained(cluster_error(error), connection) from error
     except BaseException:
         wire.close()
         raise
@@ -389,9 +392,11 @@ def _explained(error: ClusterError, connection: Connection) -> ClusterError:
     """Return the cause of the error; an unreachable cluster may be one that refuses our credentials."""
     if error.reason is Reason.CLUSTER_UNREACHABLE and connection.sasl:
         error = refused_credentials(connection, REFUSAL_SECONDS) or error
-    if error.reason is Reason.AUTHENTICATION_FAILED and isinstance(connection.sasl, OAuth):
+    if error.reason is not Reason.AUTHENTICATION_FAILED or connection.sasl is None:
+        return error
+    if isinstance(connection.sasl, OAuth):
         return refused_token(error, connection.sasl)
-    return error
+    return refused_password(error, connection.sasl)
 
 
 def _layout(

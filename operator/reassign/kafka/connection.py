@@ -33,6 +33,8 @@ class Sasl:
     username: str
     password: str = field(repr=False)
     mechanism: str = "SCRAM-SHA-512"
+    note: str = ""
+    """What looks wrong with them, and what to do: said where the brokers refuse them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,13 @@ class Connection:
     @property
     def security_protocol(self) -> str:
         return ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")
+
+    @property
+    def mechanism(self) -> str | None:
+        """The SASL mechanism, if there is one."""
+        if isinstance(self.sasl, OAuth):
+            return OAUTHBEARER
+        return self.sasl.mechanism if self.sasl else None
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return the context for Python's ssl, or None without TLS.
@@ -71,11 +80,11 @@ class Connection:
             "security_protocol": self.security_protocol,
             "ssl_context": self.ssl_context(),
         }
+        if self.sasl:
+            settings["sasl_mechanism"] = self.mechanism
         if isinstance(self.sasl, OAuth):
-            settings["sasl_mechanism"] = OAUTHBEARER
             settings["sasl_oauth_token_provider"] = self.sasl
         elif self.sasl:
-            settings["sasl_mechanism"] = self.sasl.mechanism
             settings["sasl_plain_username"] = self.sasl.username
             settings["sasl_plain_password"] = self.sasl.password
         return settings
@@ -93,11 +102,11 @@ class Connection:
                 "ssl.key.pem": self.tls.private_key_pem,
             }
             settings |= {name: pem for name, pem in pems.items() if pem}
+        if self.sasl:
+            settings["sasl.mechanism"] = self.mechanism
         if isinstance(self.sasl, OAuth):
-            settings["sasl.mechanism"] = OAUTHBEARER
             settings["oauth_cb"] = self.sasl.oauth_cb
         elif self.sasl:
-            settings["sasl.mechanism"] = self.sasl.mechanism
             settings["sasl.username"] = self.sasl.username
             settings["sasl.password"] = self.sasl.password
         return settings

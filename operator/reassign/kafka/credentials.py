@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from reassign.errors import ClusterError, Reason
-from reassign.kafka.connection import Connection
+from reassign.kafka.connection import Connection, Sasl
 from reassign.kafka.errors import cluster_error
 from reassign.kafka.tokens import OAuth
 
@@ -34,6 +34,12 @@ def refused_credentials(connection: Connection, seconds: float) -> ClusterError 
         if any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in errors):
             break
     return None
+
+
+def refused_password(error: ClusterError, sasl: Sasl) -> ClusterError:
+    """Return the refusal with what to do."""
+    advice = sasl.note or f"see that the brokers have this user, with this password, for {sasl.mechanism}"
+    return ClusterError(Reason.AUTHENTICATION_FAILED, f"{error.message}; {advice}")
 
 
 def refused_token(error: ClusterError, oauth: OAuth) -> ClusterError:

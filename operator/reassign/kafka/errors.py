@@ -6,6 +6,7 @@ becomes a `ClusterError`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -27,9 +28,16 @@ INVALID_TOPIC = CODES["INVALID_TOPIC"]
 TOPIC_AUTHORIZATION_FAILED = CODES["TOPIC_AUTHORIZATION_FAILED"]
 CLUSTER_AUTHORIZATION_FAILED = CODES["CLUSTER_AUTHORIZATION_FAILED"]
 INVALID_REQUEST = CODES["INVALID_REQUEST"]
+ILLEGAL_SASL_STATE = CODES["ILLEGAL_SASL_STATE"]
 
 GONE = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC, UNKNOWN_TOPIC_ID})
 """A topic that was asked for is not there."""
+
+
+_VERIFY = re.compile(r"certificate verify failed: (.+?)\.? \(_ssl")
+"""What Python's ssl says of a certificate, in the error's text."""
+_OF_CLIENTS = re.compile(r".*(SASL authentication error|SaslAuthenticationFailedError): | \(after \d+ms in state .*\)$")
+"""What the client libraries write around the brokers' words. The time would make of each attempt another message."""
 
 
 class Meaning(NamedTuple):
@@ -195,6 +203,17 @@ def cluster_error(error: Exception) -> ClusterError:
     return ClusterError(Reason.CLUSTER_UNREACHABLE, f"the cluster does not answer: {_said(error)}")
 
 
+def certificate_problem(said: str, ca: str) -> str:
+    """Return what TLS has against a server's certificate, and what to do; `ca` is the setting that names the CA."""
+    found = _VERIFY.search(said)
+    why = found[1] if found else said
+    if "mismatch" in why:
+        return f"its certificate is for other names ({why}): connect by a name or an address that it has"
+    if "expired" in why or "not yet valid" in why:
+        return f"its certificate is not valid now ({why}): renew it, or correct the clock"
+    return f"its certificate is not trusted ({why}): set {ca} to the CA that signed it"
+
+
 def name_of(code: int) -> str:
     """Return a code's name in the protocol, such as POLICY_VIOLATION (44)."""
     known = kafka_python.for_code(code)
@@ -206,8 +225,7 @@ def _from_kafka_python(error: kafka_python.KafkaError) -> ClusterError:
         return _answered(code, _said(error))
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         return ClusterError(
-            Reason.CLUSTER_UNREACHABLE,
-            f"the brokers' certificate is not trusted: set the CA that signed it ({_said(error)})",
+            Reason.CLUSTER_UNREACHABLE, f"a broker: {certificate_problem(str(error), 'tls.caSecretRef')}"
         )
     return ClusterError(Reason.CLUSTER_UNREACHABLE, f"the brokers do not answer: {_said(error)}")
 
@@ -241,7 +259,9 @@ def _code(error: Exception) -> int | None:
 
 
 def _authentication_failed(message: str) -> ClusterError:
-    return ClusterError(Reason.AUTHENTICATION_FAILED, f"the brokers refuse the credentials: {message}")
+    return ClusterError(
+        Reason.AUTHENTICATION_FAILED, f"the brokers refuse the credentials: {_OF_CLIENTS.sub('', message)}"
+    )
 
 
 def _not_authorized(message: str) -> ClusterError:

@@ -22,6 +22,7 @@ from kafka.errors import KafkaConnectionError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from reassign.errors import ClusterError, Reason
+from reassign.kafka.errors import certificate_problem
 from reassign.kafka.pems import trusting
 
 log = structlog.get_logger()
@@ -74,6 +75,8 @@ class OAuth(AbstractTokenProvider):
     scope: str | None = None
     ca_pem: str | None = None
     """Authorities that the endpoint's certificate must be signed by. None: the system's."""
+    note: str = ""
+    """What looks wrong with the secret, and what to do: said where it is refused."""
     _current: Token | None = field(default=None, init=False, repr=False, compare=False)
     _failing: bool = field(default=False, init=False, repr=False, compare=False)
 
@@ -84,7 +87,7 @@ class OAuth(AbstractTokenProvider):
 
     def correct(self, other: OAuth) -> None:
         """Ask with the other client's secret, and trust its authorities, from now on; the token stays."""
-        self.client_secret, self.ca_pem = other.client_secret, other.ca_pem
+        self.client_secret, self.ca_pem, self.note = other.client_secret, other.ca_pem, other.note
 
     async def renew(self) -> None:
         """Fetch a token if one is due.
@@ -158,8 +161,7 @@ async def _post(client: OAuth) -> tuple[int, bytes]:
         ):
             return got.status, await _read(got.content)
     except aiohttp.ClientConnectorCertificateError as error:
-        cause = getattr(error.certificate_error, "verify_message", "") or type(error.certificate_error).__name__
-        detail = f"its certificate is not trusted ({cause}); set sasl.oauth.caSecretRef to the CA that signed it"
+        detail = certificate_problem(str(error.certificate_error), "sasl.oauth.caSecretRef")
         raise _unreachable(client, detail) from None
     except aiohttp.ClientConnectorError as error:
         raise _unreachable(client, f"no connection ({_why(error.os_error)})") from None
@@ -212,6 +214,8 @@ def _refused(client: OAuth, status: int, answer: dict[str, Any]) -> ClusterError
         return _unreachable(client, f"it answers {code or status}; it is asked again")
     if status in (401, 403) or (code and 400 <= status < 500):
         hint = _HINTS.get(code or "invalid_client", "see what it asks of this client")
+        if hint == _HINTS["invalid_client"]:
+            hint = client.note or hint
         return ClusterError(
             Reason.TOKEN_REFUSED,
             f"the token endpoint {client.token_endpoint_url} refuses the client {client.client_id} "

@@ -121,6 +121,10 @@ class Wire:
     async def _enter(self, server: Node, seconds: float) -> None:
         connection = await self._connect(server, seconds)
         data = connection.broker_version_data
+        if ApiKey.Metadata.value not in data.api_versions:
+            self._manager.broker_version_data = None  # else brokers count as this old
+            where = self._manager.cluster.broker_metadata(server)
+            raise errors.KafkaConnectionError(f"{where.host}:{where.port} is the address of a controller")
         if ApiKey.DescribeQuorum.value not in data.api_versions:
             raise ClusterError(
                 Reason.CLUSTER_NOT_SUPPORTED, "the cluster runs in ZooKeeper mode: migrate it to KRaft first"

@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from enum import StrEnum
 from http import HTTPStatus
+from pathlib import Path
+from ssl import SSLError
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -119,34 +121,52 @@ class KubeClient:
         return self._clock.now()
 
     async def __aenter__(self) -> Self:
-        try:
-            configuration = await self._configuration()
-        except Exception as error:  # the library raises anything for a kubeconfig that is not one
-            no_kubeconfig = isinstance(error, TypeError | AttributeError | KeyError | YAMLError)
-            why = str(error).partition("\n")[0] or type(error).__name__
-            why = f"{self._kubeconfig or '~/.kube/config'} is no kubeconfig" if no_kubeconfig else why
-            raise ApiServerError(
-                f"the kubeconfig cannot be used ({why}); name one with --kubeconfig or KUBECONFIG, "
-                "or see `kubectl config`"
-            ) from None
         trace = aiohttp.TraceConfig()
         trace.on_request_chunk_sent.append(self._sent)
+        configuration: Configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
         configuration.trace_configs = [trace]
-        self._api = ApiClient(configuration)
+        try:
+            await self._configure(configuration)
+            self._api = ApiClient(configuration)
+        except Exception as error:  # the library raises anything for a kubeconfig that is not one
+            raise ApiServerError(
+                f"the kubeconfig cannot be used ({self._why_unusable(error, configuration)}); name one with "
+                "--kubeconfig or KUBECONFIG, or see `kubectl config`"
+            ) from None
         return self
+
+    def _why_unusable(self, error: Exception, configuration: Configuration) -> str:
+        """Return what is wrong with the kubeconfig, or with a file that it names, with the name of the file."""
+        kubeconfig = self._kubeconfig or "~/.kube/config"
+        kubeconfigs = [] if self._in_pod else kubeconfig.split(os.pathsep)
+        named = [each for each in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file) if each]
+        for file in [*kubeconfigs, *named]:
+            try:
+                Path(file).expanduser().open("rb").close()
+            except OSError as unreadable:
+                if isinstance(unreadable, FileNotFoundError) and len(kubeconfigs) > 1:
+                    continue  # as kubectl does
+                return f"{file}: {unreadable.strerror}"
+        if isinstance(error, SSLError):
+            return f"{', '.join(named)}: no certificate, or no key of it, in PEM"
+        if isinstance(error, TypeError | AttributeError | KeyError | YAMLError | UnicodeDecodeError):
+            return f"{kubeconfig} is no kubeconfig"
+        return str(error).partition("\n")[0] or type(error).__name__
 
     @property
     def _kubeconfig(self) -> str | None:
         return self._login.kubeconfig or os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
 
-    async def _configuration(self) -> Configuration:
-        configuration: Configuration = type.__call__(Configuration)  # a plain call would copy a process-wide default
-        kubeconfig, context = self._kubeconfig, self._login.context
-        if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+    @property
+    def _in_pod(self) -> bool:
+        """Whether the pod's own ServiceAccount is used."""
+        return self._kubeconfig is None and self._login.context is None and "KUBERNETES_SERVICE_HOST" in os.environ
+
+    async def _configure(self, configuration: Configuration) -> None:
+        if self._in_pod:
             load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
-            await load_kube_config(kubeconfig, context, configuration)  # type: ignore[no-untyped-call]
-        return configuration
+            await load_kube_config(self._kubeconfig, self._login.context, configuration)  # type: ignore[no-untyped-call]
 
     async def _sent(self, _: object, __: object, chunk: aiohttp.TraceRequestChunkSentParams) -> None:
         self._written(_written_resource(chunk.url.path), len(chunk.chunk))

@@ -31,7 +31,7 @@ def run(kube: Kube, name: Ref) -> None:
         raise typer.BadParameter("it writes an HTML file to stdout: redirect it, as in > report.html")
     known = history(asyncio.run(_read(kube, namespace_of(kube), name)))
     for note in known.missing:
-        typer.echo(f"note: {note}", err=True)
+        out.say(f"note: {note}")
     out.write(render(known, __version__))
 
 

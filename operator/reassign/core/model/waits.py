@@ -87,6 +87,7 @@ NEEDS_USER = frozenset(
         Reason.PLAN_TOO_LARGE,
         Reason.SPARK_FAILED,
         Reason.CANNOT_BE_WRITTEN,
+        Reason.INVALID_ARGUMENT,
         Reason.INSUFFICIENT_MEMORY,
         Reason.APPROVED_DIGEST_MISMATCH,
         Reason.PLAN_STALE,
