@@ -92,7 +92,10 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         rate = rates_of(throttle, ThrottleRules.of(by.spec) if by else ThrottleRules()).inter_broker
         plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate)
     if output is PlanOutput.MANIFESTS:
-        out.write(documents.write(_manifests(cluster, plan, where, wanted)))
+        manifests = _manifests(cluster, plan, where, wanted)
+        if not manifests:
+            out.say("note: there are no manifests, because the plan changes no partition")
+        out.write(documents.write(manifests))
     elif not out.write_value(picture.as_json(cluster, plan), output):
         out.write_picture(picture.parts(cluster, plan, every=output is PlanOutput.WIDE))
     return not plan.certificate.unmet
