@@ -122,7 +122,8 @@ class Reason(StrEnum):
 
     # a goal that cannot be planned, or a plan that does not go on
     INVALID_RACKS = "InvalidRacks"
-    """The racks of the brokers cannot be read as the goal asks: correct `broker.rack`, or change `racks`."""
+    """The racks of the brokers cannot be read as the goal asks, or some brokers have none beside others that have one.
+    Correct `broker.rack`, or change `racks`."""
     INVALID_GOAL = "InvalidGoal"
     """The goal contradicts itself, or names what is not there: correct what the message names."""
     NOT_ENOUGH_BROKERS = "NotEnoughBrokers"

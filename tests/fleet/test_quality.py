@@ -151,6 +151,16 @@ def test_what_is_only_not_well_is_noted_and_stops_nothing(tmp_path: Path) -> Non
     }
 
 
+def test_brokers_without_a_rack_beside_others_are_noted(tmp_path: Path) -> None:
+    folder = broken.good(tmp_path, "main")
+    broken.edited(folder, "brokers", lambda rows: [*rows[:-1], rows[-1] | {"rack": None}])
+    broken.edited(folder, "brokers", lambda rows: [rows[0] | {"rack": None, "alive": False}, *rows[1:]])
+    found = judged(tmp_path).checked
+    assert [(one.kind, one.rows, one.example) for one in found.notes if one.kind != "BrokerDown"] == [
+        ("MissingRack", 1, "broker 4")
+    ]
+
+
 def test_a_cluster_that_was_not_seen_whole_is_noted_with_count_and_bytes(tmp_path: Path) -> None:
     unseen = Unseen(
         (UnseenLogs(1, "a", 2, 3 * 2**30), UnseenLogs(4, "b", 1, 2**30)), frozenset({"b", "c"}), frozenset({2, 3})

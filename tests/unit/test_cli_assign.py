@@ -70,12 +70,25 @@ def test_brokers_that_are_down_are_not_chosen_unless_they_are_named(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("dead", "arguments"),
+    [((), ("--force-simple",)), ((4,), ()), ((4,), ("--broker", "1,2,4")), ((), ("--broker", "1,2,3"))],
+)
+def test_a_broker_without_a_rack_is_left_out_or_racks_are(
+    tmp_path: Path, dead: tuple[int, ...], arguments: tuple[str, ...]
+) -> None:
+    racks = {1: "a", 2: "b", 3: "c", 4: ""}
+    folder = snapshot(tmp_path, {id: Broker(id, rack, fenced=id in dead) for id, rack in racks.items()})
+    assert run("assign", "--snapshot", folder, *TOPIC, *arguments, "--seed", 1).code == 0
+
+
+@pytest.mark.parametrize(
     ("racks", "arguments", "why"),
     [
         (RACKS, ("--broker", "9"), "broker 9 is not in the cluster"),
         (RACKS, ("--broker", "1,2"), "NotEnoughBrokers"),
         ({1: "/a//1", 2: "/b", 3: "/c"}, (), "InvalidRacks"),
         ({1: "/a/1", 2: "b", 3: "/c"}, (), "InvalidRacks"),
+        ({1: "a", 2: "", 3: "c"}, (), "broker 2 has no rack"),
     ],
 )
 def test_an_impossible_assignment_is_refused(

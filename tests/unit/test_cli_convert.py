@@ -195,6 +195,17 @@ def test_one_in_a_file_is_turned_round(tmp_path: Path) -> None:
     assert "replicas: [0, 1]\n" in run("rollback", "-f", tmp_path / "f").out
 
 
+def test_waves_of_a_file_that_moved_nothing_are_left_out(tmp_path: Path) -> None:
+    waiting = manifest(entry(1, 2, 3), namespace="kafka")
+    waiting["metadata"]["name"] = "waits"
+    (tmp_path / "f").write_text(yaml.safe_dump_all([moved(), waiting]))
+    ran = run("rollback", "-f", tmp_path / "f", "-n", "kafka")
+    assert (ran.code, len(list(yaml.safe_load_all(ran.out)))) == (0, 1)
+    assert "note: waits has nothing to roll back" in ran.err
+    (tmp_path / "f").write_text(yaml.safe_dump_all([waiting, waiting]))
+    assert "waits has nothing to roll back" in error_of(run("rollback", "-f", tmp_path / "f", "-n", "kafka"), 2)
+
+
 def test_what_cannot_be_turned_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Live(sim(), manifest(entry(0, 2, 3), namespace="kafka")).serve(monkeypatch)
     assert "nothing to roll back" in error_of(run("rollback", "move", "-n", "kafka"), 2)

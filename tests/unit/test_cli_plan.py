@@ -259,6 +259,15 @@ def test_manifests_are_suspended_waves_for_the_named_kafka_cluster(folder: Path,
     assert "replicas: [0, 2]\n" in ran.out
 
 
+def test_a_plan_without_a_move_says_that_there_are_no_manifests(tmp_path: Path) -> None:
+    ran = run(
+        *("plan", "--snapshot", taken(tmp_path), "--broker", "0,1,2,3,4,5"),
+        *("-o", "manifests", "--cluster", "main", "-n", "kafka"),
+    )
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == "note: there are no manifests, because the plan changes no partition\n"
+
+
 def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Planner) -> None:
     ran = run("plan", "--snapshot", folder, *GOAL, "-o", "manifests")
     assert (ran.code, ran.out) == (2, "")
@@ -316,6 +325,7 @@ def test_a_snapshot_that_is_cut_short_is_refused(folder: Path, planner: Planner)
     [
         (["/a/1", "b", "c"], GOAL, "InvalidRacks"),
         (["/a//1", "/b", "/c"], GOAL, "InvalidRacks"),
+        (["a", "b", ""], GOAL, "InvalidRacks"),
         (["a", "b", "c"], (*GOAL, "--include", "no-such-topic"), "NothingSelected"),
         (["a", "b", "c"], ("--drain-broker", "0,1"), "NotEnoughBrokers"),
         (["a", "b", "c"], ("--replication-factor", 4), "NotEnoughBrokers"),

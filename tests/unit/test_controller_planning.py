@@ -15,11 +15,11 @@ from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
 from reassign.controller.plans.job import goal_of, known_topics, permitted, plan_of, work_out
 from reassign.controller.plans.planner import SECONDS
 from reassign.controller.plans.subprocess import run_in_subprocess
-from reassign.core.model.snapshot import LogDir, Snapshot, TopicPartition
+from reassign.core.model.snapshot import Broker, LogDir, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.plans.model import Planned
 from reassign.core.survey import survey
-from reassign.errors import ClusterError, Reason
+from reassign.errors import ClusterError, PlanningError, Reason
 from reassign.kafka.connection import Connection, Sasl, Tls
 from reassign.kafka.tokens import OAuth
 from reassign.planning.problem import model
@@ -196,6 +196,13 @@ def test_the_rate_of_a_plan_is_never_above_the_clusters_maximum() -> None:
     slow = api_object("KafkaCluster", "main", {"bootstrapServers": "b:9092", "limits": {"maxThrottle": "1Mi"}})
     assert job().rate == 2 * 2**20
     assert job()._replace(cluster=KafkaCluster.parse(slow)).rate == 2**20
+
+
+def test_a_broker_without_a_rack_beside_others_is_no_plan() -> None:
+    kafka = SimKafka({A: (1, 2)}, brokers={id: Broker(id, rack) for id, rack in ((1, "a"), (2, "b"), (3, ""))})
+    with pytest.raises(PlanningError, match="broker 3 has no rack") as refused:
+        plan_of(job(goal={"drainBrokers": [1]}), survey(kafka.snapshot()))
+    assert refused.value.reason is Reason.INVALID_RACKS
 
 
 def test_a_namespace_learns_only_that_a_broker_has_replicas_of_others() -> None:

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassign.api.goal import GoalPart
+from reassign.api.limits import MAX_UNMET
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus, Unmet
 from reassign.core.model.layout import Layout, layout_of, layout_seen
 from reassign.core.model.snapshot import Broker, LogDir, Reassignment, TopicPartition
-from reassign.core.plans.goal import not_known, not_reached
+from reassign.core.plans.goal import cut_short, not_known, not_reached
 from reassign.core.plans.model import PlanResource
 from tests.unit.sim import SimKafka
 
@@ -153,3 +154,12 @@ def test_a_drain_is_met_when_nothing_included_or_of_others_lies_there(
     assert bool(found) == bool(wanted | (there - own))
     named = {topic for part in found for topic in TOPICS if f": {topic}" in part.what or f", {topic}" in part.what}
     assert named == wanted
+
+
+def test_parts_that_a_status_has_no_room_for_are_counted() -> None:
+    parts = [Unmet(what=f"part {number}", nearest="none") for number in range(MAX_UNMET)]
+    assert cut_short(parts) == tuple(parts)
+    drained = Unmet(what="3 replicas of a on broker 1", nearest="none", part=GoalPart.DRAIN)
+    *first, more = cut_short([*parts, drained])
+    assert first == parts[:-1]
+    assert (more.what, more.part) == ("2 more parts of the goal", GoalPart.DRAIN)

@@ -124,6 +124,22 @@ def test_while_nothing_moves_growing_topics_change_no_status() -> None:
     assert replace(driver.resources["a"], status=before) == driver.resources["a"]
 
 
+def test_what_is_added_and_removed_shows_with_what_is_in_flight() -> None:
+    driver = moving(throttle=None)
+    shown = []
+    for _ in range(8):
+        driver.tick()
+        status = driver.resources["a"].status
+        in_flight = progress(driver).partitions_in_flight
+        shown.append(in_flight)
+        assert (status.adding, status.removing) == (in_flight, in_flight)
+    assert 3 in shown
+    for tp in PARTITIONS:
+        driver.kafka.copy(tp)
+    driver.tick()
+    assert (driver.resources["a"].status.adding, driver.resources["a"].status.removing) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("waits", "left"), [(False, "about 5 min left"), (True, "about 3 min left for what does not wait, 1 blocked")]
 )

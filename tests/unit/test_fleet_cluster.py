@@ -69,7 +69,7 @@ def test_a_cluster_has_the_planners_plan_in_typed_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("awareness", ["Tree", "Flat"])
 def test_each_rack_has_what_lies_in_it_now_and_after_the_plan(tmp_path: Path, awareness: str) -> None:
     made = cluster(Made(330, 6, racks=(2, 3)))
-    alone = replace(made, racks=("", *made.racks[1:]))
+    alone = replace(made, racks=("/alone", *made.racks[1:]))
     rows = ask(tmp_path, alone, parse(f"defaults: {{racks: {{awareness: {awareness}}}}}", ""))
     now, then = of_kind(rows, "rack_load").to_pylist(), one(rows, "planned_load")["racks"]
     assert {(rack["level"], rack["path"]): rack["brokers"] for rack in then} == {
@@ -136,6 +136,13 @@ def test_what_cannot_be_planned_says_why_and_how_load_lies_all_the_same(tmp_path
     load = one(rows, "cluster_load")
     assert (load["replicas"], load["bytes_bound"], load["violations"]) == (90, None, None)
     assert said(rows) >= {"broker_load", "rack_load", "directory_load", "cluster_load"}
+
+
+def test_a_cluster_where_some_brokers_have_no_rack_is_not_planned(tmp_path: Path) -> None:
+    made = cluster(Made(90, 6, racks=(3,)))
+    problem = one(ask(tmp_path, replace(made, racks=("", *made.racks[1:]))), "plans")["problem"]
+    assert problem["reason"] == "InvalidRacks"
+    assert "broker 1 has no rack" in problem["message"]
 
 
 def test_a_plan_that_no_object_can_hold_leaves_out_its_cluster(tmp_path: Path) -> None:

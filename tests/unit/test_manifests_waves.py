@@ -297,6 +297,30 @@ def test_a_rollback_leaves_out_what_never_began() -> None:
     assert [one["partition"] for one in back["spec"]["partitions"]] == [0]
 
 
+@pytest.mark.parametrize("state", ["Pending", "Blocked", "Cancelling", "Cancelled", "Failed"])
+def test_a_rollback_leaves_out_what_is_not_moved(state: str) -> None:
+    back = rollback(live([entry(0, 3, 1), entry(1, 3, 1)], [done(0, [0, 1], [3, 1]), done(1, [0, 1], [3, 1], state)]))
+    assert [one["partition"] for one in back["spec"]["partitions"]] == [0]
+
+
+@pytest.mark.parametrize("state", ["Superseding", "Submitting", "Cancelling", "Cancelled", "Failed"])
+def test_a_rollback_by_records_leaves_out_what_is_not_moved(state: str) -> None:
+    moved = live([entry(0, 3, 1), entry(1, 3, 1), entry(2, 3, 1)], [])
+    moved["metadata"]["uid"] = "u"
+    settling = done(2, [0, 1], [3, 1], "Settling")
+    partitions = [done(0, [0, 1], [3, 1], "InFlight"), done(1, [0, 1], [3, 1], state), settling]
+    topics = [{"topic": "orders", "topicId": "t", "partitions": partitions}]
+    record = {
+        "metadata": {
+            "name": "u-1",
+            "namespace": "kafka",
+            "ownerReferences": [{"kind": "PartitionReassignment", "name": "moves", "uid": "u"}],
+        },
+        "spec": {"clusterRef": {"name": "main", "namespace": "kafka"}, "part": 1, "topics": topics},
+    }
+    assert [one["partition"] for one in rollback(moved, [record])["spec"]["partitions"]] == [0, 2]
+
+
 def test_a_rollback_may_change_the_replication_factor_back() -> None:
     back = rollback(live([entry(0, 3, 1, 0)], [done(0, [0, 1], [3, 1, 0])]))
     assert back["spec"]["replicationFactorChange"] == "Allow"

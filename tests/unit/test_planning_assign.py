@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
@@ -172,9 +173,77 @@ def test_a_raised_topic_loads_brokers_within_their_windows_on_the_rings(
         assert np.isin(raised, list(members)).sum() <= ceil(Fraction(after, before)) * ceil(visits)
 
 
-def test_first_replicas_follow_the_rings_and_are_not_balanced() -> None:
-    nodes = {b: f"r{b % 3}" for b in range(9)}
-    assert {nodes[int(b)] for b in assign(90, 3, nodes, False, 1)[:, 0]} == {"r0"}
+@examples(300)
+@given(some_nodes, st.integers(1, 60), seeds, st.data())
+def test_no_broker_leads_much_more_than_the_least_possible(
+    nodes: Nodes, partitions: int, seed: int | None, data: st.DataObject
+) -> None:
+    made = assign(partitions, data.draw(st.integers(1, len(nodes))), nodes, False, seed).tolist()
+    for first in range(max(1, partitions - len(nodes) + 1)):
+        run = made[first : first + len(nodes)]
+        most = max(Counter(row[0] for row in run).values())
+        assert most <= 2 or most <= least_possible_maximum(run) + 1
+
+
+def least_possible_maximum(rows: list[list[int]]) -> int:
+    """The most partitions that a broker leads when leaders are spread as evenly as these replicas allow (matching)."""
+    for most in range(1, len(rows) + 1):
+        leads: dict[int, list[int]] = {b: [] for row in rows for b in row}
+
+        def placed(p: int, seen: set[int], most: int = most, leads: dict[int, list[int]] = leads) -> bool:
+            for b in set(rows[p]) - seen:
+                seen.add(b)
+                if len(leads[b]) < most:
+                    leads[b].append(p)
+                    return True
+                for q in leads[b].copy():
+                    if placed(q, seen):
+                        leads[b][leads[b].index(q)] = p
+                        return True
+            return False
+
+        if all(placed(p, set()) for p in range(len(rows))):
+            return most
+    raise AssertionError("each partition can be led by a broker of its own replicas")
+
+
+@pytest.mark.parametrize(
+    ("racks", "replication_factor", "most"),
+    [
+        (["a", "b", "c"], 3, 4),
+        (["a", "b", "c", "a", "b", "c"], 3, 2),
+        (["a", "b", "c", "a", "b", "c"], 2, 2),
+        ([""] * 6, 3, 2),
+        (["a", "b", "b", "b"], 2, 3),
+        (["a", "b", "b", "b"], 1, 6),
+    ],
+)
+def test_twelve_partitions_are_led_as_evenly_as_can_be(racks: list[str], replication_factor: int, most: int) -> None:
+    leaders = assign(12, replication_factor, dict(enumerate(racks)), False, 7)[:, 0]
+    assert np.bincount(leaders).max() == most
+
+
+def test_a_third_lead_in_a_row_is_handed_over() -> None:
+    nodes = dict(enumerate(RACKS_OF_A_THIRD_LEAD.split()))
+    leaders = assign(100, 3, nodes, False, 901)[:, 0].tolist()
+    runs = [leaders[first : first + len(nodes)] for first in range(100 - len(nodes) + 1)]
+    assert max(max(Counter(run).values()) for run in runs) == 2
+
+
+RACKS_OF_A_THIRD_LEAD = "/b /b/b /a/b /a/c/b /b/b/a /c /c/b /c/a/a /a /a/a/b /a"
+
+
+@examples(100)
+@given(some_nodes, st.randoms(use_true_random=False), seeds, st.data())
+def test_raising_goes_on_from_the_rings_whoever_leads(
+    nodes: Nodes, random: Random, seed: int | None, data: st.DataObject
+) -> None:
+    before = data.draw(st.integers(1, len(nodes)))
+    after = data.draw(st.integers(before, len(nodes)))
+    made = assign(10, before, nodes, False, seed)
+    led_otherwise = np.array([random.sample(row, len(row)) for row in made.tolist()], np.int32)
+    raised = add_replicas(made, after, nodes, False, seed)
+    assert (add_replicas(led_otherwise, after, nodes, False, seed)[:, before:] == raised[:, before:]).all()
 
 
 def test_partitions_with_fewer_replicas_than_others_are_filled_up() -> None:
@@ -198,7 +267,7 @@ def test_flat_takes_each_path_for_one_rack_of_its_own() -> None:
     assert assign(2, 2, FOUR, False, FIRST, Awareness.FLAT).tolist() == [[1, 2], [3, 4]]
     assert assign(2, 2, FOUR, False, FIRST, Awareness.TREE).tolist() == [[1, 3], [2, 4]]
     mixed = {1: "/a", 2: "b", 3: "b"}
-    assert assign(2, 2, mixed, False, FIRST, Awareness.FLAT).tolist() == [[1, 2], [1, 3]]
+    assert assign(2, 2, mixed, False, FIRST, Awareness.FLAT).tolist() == [[1, 2], [3, 1]]
 
 
 def test_simple_assignment_is_the_table_in_kafkas_own_documentation() -> None:

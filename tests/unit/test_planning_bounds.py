@@ -21,6 +21,7 @@ from reassign.planning.solve import outside_bands, solve
 from tests.benchmarks import exact
 from tests.benchmarks.instances import Made, cluster, goal
 from tests.unit.examples import examples
+from tests.unit.planner_clusters import cluster as made_cluster
 from tests.unit.tiny_clusters import as_target, choices, every_plan, problems, tiny
 
 
@@ -40,6 +41,24 @@ def test_no_legal_plan_that_balances_as_well_costs_less_than_the_bounds(
         if inside.any():
             assert least.bytes <= bytes_[inside].min()
             assert least.moves <= moves[inside].min()
+
+
+@examples(300)
+@given(problems())
+def test_no_legal_plan_has_a_smaller_greatest_share_than_the_bound(problem: PlacementProblem) -> None:
+    of, (load, _, _) = problem.allowed, every_plan(problem)
+    share = load[:, :, of] / np.maximum(problem.target[:2, of], 1)
+    for greatest, least in zip(share.max(axis=2).T, certificates.reachable(problem)[:2], strict=True):
+        assert not len(greatest) or greatest.min() >= float(least) * (1 - 1e-12)
+
+
+def test_what_no_plan_does_better_is_certified() -> None:
+    problem = pose(
+        made_cluster([[0], [0], [0]], [30, 30, 30], racks=("", "")), PlacementGoal(balance=frozenset({By.DISK}))
+    )
+    even = certificates.certify(problem, np.array([[0], [0], [1]], np.int32))
+    assert (even.unbeaten, even.balance[0].reachable) == ((By.DISK,), 4 / 3)
+    assert certificates.certify(problem, problem.current).unbeaten == ()
 
 
 @examples(200)

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.problem.model import UNKNOWN, Ints
+from reassign.planning.problem.model import UNKNOWN, Ints, PlacementGoal
+from reassign.planning.problem.problem import pose
 from reassign.planning.problem.racks import levels
 from tests.spread import spread
+from tests.unit.planner_clusters import cluster
 
 FOUR = ["/a/1", "/a/2", "/b/1", "/b/2"]
 
@@ -183,3 +185,33 @@ def test_many_partitions_are_judged_part_by_part(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tests.spread.AT_ONCE", 8)  # two partitions of four brokers
     replicas = np.array([[0, 2], [0, 1], [1, 1], [3, 1], [2, 3]], np.int32)
     assert spread(levels(FOUR, Awareness.TREE, range(4)), replicas).tolist() == [True, False, False, True, False]
+
+
+SOME = ("a", "b", "", "")
+
+
+@pytest.mark.parametrize("awareness", [Awareness.TREE, Awareness.FLAT])
+def test_a_broker_without_a_rack_beside_others_is_refused(awareness: Awareness) -> None:
+    with pytest.raises(PlanningError) as refused:
+        pose(cluster([[0, 1]], racks=SOME), PlacementGoal(awareness=awareness))
+    assert refused.value.reason is Reason.INVALID_RACKS
+    assert "brokers 102 and 103 have no rack" in refused.value.message
+    assert "`racks: {awareness: None}`" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("racks", "dead", "goal"),
+    [
+        (SOME, (), PlacementGoal(awareness=Awareness.NONE)),
+        (SOME, (2, 3), PlacementGoal()),
+        (SOME, (2,), PlacementGoal(drain=frozenset({103}))),
+        (SOME, (), PlacementGoal(brokers=frozenset({100, 101}))),
+        (SOME, (), PlacementGoal(brokers=frozenset({102, 103}))),
+        (SOME, (0, 1), PlacementGoal()),
+        (("",) * 4, (), PlacementGoal()),
+    ],
+)
+def test_racks_count_only_of_live_brokers_that_may_have_replicas(
+    racks: tuple[str, ...], dead: tuple[int, ...], goal: PlacementGoal
+) -> None:
+    assert pose(cluster([[0, 2]], racks=racks, dead=dead), goal).movable.all()

@@ -6,6 +6,7 @@ import sys
 from random import SystemRandom
 from typing import NamedTuple
 
+from reassign.api.goal import Awareness
 from reassign.cli import output as out
 from reassign.cli.options import AssignmentOutput
 from reassign.cli.source import Where, observe
@@ -13,6 +14,7 @@ from reassign.errors import PlanningError, Reason
 from reassign.manifests import stock
 from reassign.planning.assign import assign
 from reassign.planning.problem.model import Cluster
+from reassign.planning.problem.racks import check_complete
 from reassign.text import named_brokers
 
 SEEDS = 1 << 32
@@ -36,6 +38,9 @@ def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: Assig
     with out.progress("observing the cluster"):
         cluster = observe(where).cluster
     nodes = _nodes(cluster, chosen)
+    if not asked.force_simple:
+        alive = [id for id in cluster.brokers[cluster.alive].tolist() if id in nodes]
+        check_complete([nodes[id] for id in alive], Awareness.TREE, alive, "`--force-simple`")
     seed = SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed
     rows = assign(asked.partitions, asked.replication_factor, nodes, asked.force_simple, seed).tolist()
     if asked.seed is None:

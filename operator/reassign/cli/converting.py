@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from reassign.cli import output as out
@@ -62,7 +63,23 @@ def roll_back(name: str | None, kube: Kube, file: Path | None, output: ManifestO
     if long := [manifest["metadata"]["name"] for manifest in manifests if not lists_all(manifest)]:
         message = f"the status of {listed(long)} does not describe every partition: roll it back by its name"
         raise PlanningError(Reason.NOTHING_SELECTED, message)
-    out.write_objects([rollback(manifest) for manifest in manifests], output)
+    out.write_objects(list(_reverses(manifests)), output)
+
+
+def _reverses(manifests: Sequence[Manifest]) -> Iterator[Manifest]:
+    """Yield the reverse of each that has moved something, and name the others; raises where none has."""
+    refusals: list[PlanningError] = []
+    for manifest in manifests:
+        try:
+            yield rollback(manifest)
+        except PlanningError as error:
+            if error.reason is not Reason.NOTHING_SELECTED or len(manifests) == 1:
+                raise
+            refusals.append(error)
+    if len(refusals) == len(manifests):
+        raise refusals[0]
+    for refusal in refusals:
+        out.say(f"note: {refusal.message}")
 
 
 async def _reverse(login: Login, namespace: str, name: str) -> Manifest:

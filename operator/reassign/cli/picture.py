@@ -17,7 +17,7 @@ from reassign.core.model.progress import duration
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import Bytes, Certificate, Cluster, Ints, Plan
-from reassign.text import amount
+from reassign.text import amount, listed
 
 
 def load(cluster: Cluster, replicas: Ints) -> Bytes:
@@ -33,6 +33,9 @@ def parts(cluster: Cluster, plan: Plan, every: bool = False) -> Iterator[Rendera
         yield _balance(certificate)
     if certificate.unmet:
         lines = [f"  {one.what}; the nearest that is reached: {one.nearest}" for one in certificate.unmet]
+        if certificate.unbeaten:
+            goals = listed(by.lower() for by in certificate.unbeaten)
+            lines.append(f"  no plan has a smaller greatest share of {goals} than this one")
         yield Text("\n".join(["NOT MET", *lines]))
     yield _brokers(cluster, load(cluster, cluster.replicas), load(cluster, plan.target))
     if every:
@@ -129,6 +132,7 @@ def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:
             for one in certificate.balance
         ],
         "unmet": [one._asdict() for one in certificate.unmet],
+        "unbeaten": [by.value for by in certificate.unbeaten],
         "brokers": [
             {"id": int(broker), "rack": cluster.racks[i], "before": _of(before, i), "after": _of(after, i)}
             for i, broker in enumerate(cluster.brokers)

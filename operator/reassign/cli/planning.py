@@ -128,7 +128,10 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate)
     print_notes(pattern_notes(goal, cluster.topics))
     if output is PlanOutput.MANIFESTS:
-        out.write_objects(_manifests(cluster, plan, where, wanted), "yaml")
+        manifests = _manifests(cluster, plan, where, wanted)
+        if not manifests:
+            out.say("note: there are no manifests, because the plan changes no partition")
+        out.write_objects(manifests, "yaml")
     elif not out.write_value(picture.as_json(cluster, plan), output):
         out.write_picture(picture.parts(cluster, plan, every=output is PlanOutput.WIDE))
     return not plan.certificate.unmet

@@ -135,6 +135,7 @@ def brokers(tables: Tables) -> Rows:
         "alive": bools(table["alive"]),
         "path": path,
         "name": np.array([bool(rack) for rack in racks], np.bool_) & ~path,
+        "rackless": np.array([not rack for rack in racks], np.bool_),
         "readable": np.array(
             [not rack or (len(of) <= MAX_DEPTH and readable(of)) for rack, of in zip(racks, names, strict=True)],
             np.bool_,
@@ -303,6 +304,7 @@ GROUPS = (
             _note("BrokerDown", lambda of: ~of["alive"], _BROKER),
             _note("UnreadableRack", lambda of: ~of["readable"], _RACK),
             _note("MixedRacks", lambda of: of["path"] & of["name"].any(), _RACK),
+            _note("MissingRack", lambda of: of["alive"] & of["rackless"] & (of["path"] | of["name"]).any(), _BROKER),
         ),
     ),
     Group(

@@ -8,6 +8,8 @@ from typing import Any
 from reassign.api.partition_reassignment import (
     PartitionReassignment,
     PartitionReassignmentStatus,
+    PartitionState,
+    RecordState,
     ReplicationFactorChange,
 )
 from reassign.api.reassignment_record import ReassignmentRecord
@@ -15,6 +17,9 @@ from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest, manifest, parsed, short_hash, shortened, spec_of
 
 KEPT = ("clusterRef", "throttle", "concurrency", "preferredLeader")
+
+MOVED = (PartitionState.COMPLETED, PartitionState.IN_FLIGHT)
+RECORDED_MOVED = (RecordState.COMPLETED, RecordState.SETTLING, RecordState.IN_FLIGHT)
 
 Moves = dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]
 """Original and target replicas, by topic and partition."""
@@ -29,8 +34,11 @@ def lists_all(live: Mapping[str, Any]) -> bool:
 def rollback(live: Mapping[str, Any], records: Iterable[Mapping[str, Any]] = ()) -> Manifest:
     """Return the reassignment that moves the partitions of this one, given with its status, back to their brokers.
 
-    Where the status does not describe every partition, its ReassignmentRecords are needed. It has the entries that were
-    moved, each with the replicas that this one reached as `expectedReplicas`. Log directories are not restored.
+    Where the status does not describe every partition, its ReassignmentRecords are needed. It has the entries that are
+    completed or in flight, each with the replicas that this one reaches as `expectedReplicas`. What is pending or
+    blocked has not moved, and what was cancelled or has failed is where it was. Log directories are not restored.
+
+    Raises NOTHING_SELECTED where there is no such entry.
     """
     moved = parsed(PartitionReassignment, live)
     moves = _in_records(records, moved.metadata.uid) or _in_status(moved.status)
@@ -48,7 +56,7 @@ def rollback(live: Mapping[str, Any], records: Iterable[Mapping[str, Any]] = ())
     if not entries:
         raise PlanningError(
             Reason.NOTHING_SELECTED,
-            f"{name} has nothing to roll back: its status has no replicas that it moved; "
+            f"{name} has nothing to roll back: by its status no partition is in flight or completed at other replicas; "
             "give the object as it is in the cluster, with its status",
         )
     spec = {key: live["spec"][key] for key in KEPT if key in live["spec"]} | {"partitions": entries}
@@ -61,9 +69,14 @@ def rollback(live: Mapping[str, Any], records: Iterable[Mapping[str, Any]] = ())
 def _in_records(records: Iterable[Mapping[str, Any]], owner: str) -> Moves:
     read = (parsed(ReassignmentRecord, record) for record in records)
     topics = [t for r in read if [o.uid for o in r.metadata.owner_references] == [owner] for t in r.spec.topics]
-    return {(t.topic, p.partition): (p.original_replicas, p.target_replicas) for t in topics for p in t.partitions}
+    return {
+        (t.topic, p.partition): (p.original_replicas, p.target_replicas)
+        for t in topics
+        for p in t.partitions
+        if p.state in RECORDED_MOVED
+    }
 
 
 def _in_status(status: PartitionReassignmentStatus) -> Moves:
-    moved = ((p, p.original_replicas, p.target_replicas) for p in status.partitions)
+    moved = ((p, p.original_replicas, p.target_replicas) for p in status.partitions if p.state in MOVED)
     return {(p.topic, p.partition): (before, after) for p, before, after in moved if before and after}

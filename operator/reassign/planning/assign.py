@@ -7,6 +7,8 @@ passed over.
 Where replicas came from elsewhere, the ring's order alone could crowd them. So the child is the first one from the
 pointer on among those with the fewest. In undisturbed rings that is the next one anyway.
 
+Each partition's order is then rotated, so that no broker leads many of them. The set of its brokers stays.
+
 Where a partition left the rings is not stored. It follows from the seed and the replicas up to that partition, so
 raising a replication factor plays them back. That also serves topics that were moved since they were made.
 docs/built/planning.md proves how evenly this spreads.
@@ -14,7 +16,8 @@ docs/built/planning.md proves how evenly this spreads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect, insort
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 import numpy as np
@@ -35,7 +38,7 @@ def assign(
     seed: int | None,
     awareness: Awareness = Awareness.TREE,
 ) -> Ints:
-    """Return the broker ids of each partition's replicas (P, RF), in the order in which they were added.
+    """Return the broker ids of each partition's replicas (P, RF), the preferred leader first.
 
     The parameters are those of KIP-879's CreateReplicaAssignment; `nodes` are broker ids with their racks, "" for none.
     `awareness` is the assignor. Simple assignment overrides it, as None does. It is Kafka's where no broker has a rack:
@@ -47,7 +50,8 @@ def assign(
     if partitions < 1:
         raise PlanningError(Reason.INVALID_GOAL, f"a topic cannot have {partitions} partitions: ask for 1 or more")
     chosen = Awareness.NONE if force_simple_assignment else awareness
-    return _extended([[] for _ in range(partitions)], replication_factor, nodes, chosen, seed)
+    rows = _extended([[] for _ in range(partitions)], replication_factor, nodes, chosen, seed)
+    return _array(rows if chosen is Awareness.NONE else _rotated(rows, len(nodes)), replication_factor)
 
 
 def add_replicas(
@@ -79,12 +83,12 @@ def add_replicas(
                 "with its rack, or move that replica first",
             )
     chosen = Awareness.NONE if force_simple_assignment else awareness
-    return _extended(rows, replication_factor, nodes, chosen, seed)
+    return _array(_extended(rows, replication_factor, nodes, chosen, seed), replication_factor)
 
 
 def _extended(
     rows: list[ReplicaRow], to: int, nodes: Mapping[int, str], awareness: Awareness, seed: int | None
-) -> Ints:
+) -> list[ReplicaRow]:
     if not nodes:
         raise PlanningError(Reason.INVALID_GOAL, "there is no broker to put replicas on: name one or more")
     if to < 1:
@@ -97,7 +101,46 @@ def _extended(
         )
     random = (lambda _: 0) if seed is None else _below(Random(seed))
     extend = _simple(nodes, random) if awareness is Awareness.NONE else _Rings(nodes, awareness, random).extend
-    return np.array([extend(p, row, to) for p, row in enumerate(rows)], np.int32).reshape(len(rows), to)
+    return [extend(p, row, to) for p, row in enumerate(rows)]
+
+
+def _array(rows: list[ReplicaRow], to: int) -> Ints:
+    return np.array(rows, np.int32).reshape(len(rows), to)
+
+
+def _rotated(rows: Sequence[ReplicaRow], brokers: int) -> list[ReplicaRow]:
+    """Return the rows, each from its preferred leader on: the broker that has led least, then the longest ago.
+
+    No broker leads three of so many partitions in a row, as many as there are brokers, if it can be helped: where each
+    of a partition would, one hands another partition over to a broker that does not.
+    """
+    leads: dict[int, list[int]] = {b: [] for row in rows for b in row}
+    leaders: list[int] = []
+
+    def crowded(b: int, p: int) -> bool:
+        at = bisect(leads[b], p)
+        near = [*leads[b][max(0, at - 2) : at], p, *leads[b][at : at + 2]]
+        return any(third - first < brokers for first, third in zip(near, near[2:], strict=False))
+
+    def relieved(p: int) -> int | None:
+        for b in rows[p]:
+            for q in leads[b][-2:]:
+                for other in rows[q]:
+                    if other != b and not crowded(other, q):
+                        leads[b].remove(q)
+                        insort(leads[other], q)
+                        leaders[q] = other
+                        return b
+        return None
+
+    for p, row in enumerate(rows):
+        leader = min(row, key=lambda b: (crowded(b, p), len(leads[b]), leads[b][-1:]))
+        if crowded(leader, p) and (other := relieved(p)) is not None:
+            leader = other
+        leads[leader].append(p)
+        leaders.append(leader)
+    firsts = (row.index(leader) for row, leader in zip(rows, leaders, strict=True))
+    return [row[first:] + row[:first] for row, first in zip(rows, firsts, strict=True)]
 
 
 def _below(random: Random) -> Callable[[int], int]:
@@ -154,13 +197,20 @@ class _Rings:
 
     def extend(self, _: int, row: ReplicaRow, to: int) -> ReplicaRow:
         has = [0] * len(self.children)
-        for b in row:
+        for b in self._in_order_of_the_rings(row):
             self._take(b, has)
         played_back = self.pointer.copy()
         added = [self._take(self._next(has), has) for _ in range(to - len(row))]
         if row:  # the next partition was made before these were added; a new one goes on behind them
             self.pointer = played_back
         return row + added
+
+    def _in_order_of_the_rings(self, row: ReplicaRow) -> ReplicaRow:
+        """Return the replicas in the order in which the rings give them next; as they are where they came otherwise."""
+        pointer, has = self.pointer.copy(), [0] * len(self.children)
+        made = [self._take(self._next(has), has) for _ in row]
+        self.pointer = pointer
+        return made if set(made) == set(row) else row
 
     def _next(self, has: list[int]) -> int:
         node = 0

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from reassign.api.common import INT32_MAX, bytes_of
 from reassign.api.goal import GoalPart
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.limits import MAX_UNMET
 from reassign.api.names import matches
 from reassign.api.reassignment_plan import (
     PLAN_LABEL,
@@ -27,7 +26,7 @@ from reassign.api.reassignment_plan import (
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.goal import not_reached, unregistered
+from reassign.core.plans.goal import cut_short, not_reached, unregistered
 from reassign.core.plans.model import GoalSeen, Manifest, Planned, PlanResource, manifest_digest
 from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
@@ -235,7 +234,7 @@ def planned(
             before=tuple(_shares(balance, balance.before) for balance in certificate.balance),
             after=tuple(_shares(balance, balance.after) for balance in certificate.balance),
         ),
-        unmet=tuple(map(_unmet, certificate.unmet[:MAX_UNMET])),
+        unmet=cut_short([*map(_unmet, certificate.unmet)]),
     )
 
 

@@ -37,7 +37,7 @@ from reassign.core.report.statuses import blind
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
 from reassign.kube.events import EventRecorder
-from reassign.text import counted
+from reassign.text import counted, listed
 
 log = structlog.get_logger()
 
@@ -87,7 +87,7 @@ class Writer:
 
     async def _release(self, resource: Resource, record: Record, at_deadline: bool) -> None:
         left = sorted(str(tp) for tp, entry in record.items() if entry.active)
-        first = ", ".join(left[:20])
+        first = listed(left, most=20)
         if at_deadline:
             note = f"deletionDeadlineSeconds is over with {counted(len(left), 'partition')} not brought back: {first}"
             event = Event(True, Happened.CANCEL_ABANDONED, note)

@@ -13,7 +13,7 @@ from functools import partial
 
 from reassign.api.common import ConditionStatus
 from reassign.api.goal import GoalPart
-from reassign.api.limits import MAX_UNMET, MAX_WAVES
+from reassign.api.limits import MAX_WAVES
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import Approval, BalanceStatus, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model.problem import Problem
@@ -23,6 +23,7 @@ from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans import staleness
 from reassign.core.plans.conditions import done, goal_met, names, refusal, stalls, states_of, summary_of
+from reassign.core.plans.goal import cut_short
 from reassign.core.plans.model import (
     AddFinalizer,
     CreateWave,
@@ -338,7 +339,7 @@ def _as_seen(
     else:
         unmet = (*unmet, *(part for part in before.unmet if part.part in OBSERVED_ONCE))
     found = status.model_copy(
-        update={"unmet": unmet[:MAX_UNMET], "balance": balance, "unregistered_brokers": goal.unregistered}
+        update={"unmet": cut_short(unmet), "balance": balance, "unregistered_brokers": goal.unregistered}
     )
     if found == status and _observed(before, since):
         return status

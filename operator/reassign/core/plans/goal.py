@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reassign.api.goal import GoalPart
+from reassign.api.limits import MAX_UNMET
 from reassign.api.names import matches
 from reassign.api.reassignment_plan import Goal, ReassignmentPlanSpec, Unmet
 from reassign.core.model.layout import Layout
@@ -22,6 +23,17 @@ def drained(goal: Goal, layout: Layout) -> frozenset[int]:
     """Return the brokers that hold nothing in the end."""
     others = layout.ids - set(goal.brokers) if goal.brokers is not None else frozenset[int]()
     return frozenset(goal.drain_brokers or ()) | others
+
+
+def cut_short(unmet: Sequence[Unmet]) -> tuple[Unmet, ...]:
+    """Return as many parts as a status has room for; of more, the last one counts the others."""
+    if len(unmet) <= MAX_UNMET:
+        return tuple(unmet)
+    first, others = unmet[: MAX_UNMET - 1], unmet[MAX_UNMET - 1 :]
+    drains = any(one.part is GoalPart.DRAIN for one in others)
+    nearest = "a status has no room for them; `kubectl kafka-reassign plan` with this goal names all"
+    more = Unmet(what=f"{len(others)} more parts of the goal", nearest=nearest, part=GoalPart.DRAIN if drains else None)
+    return (*first, more)
 
 
 def is_watched(plan: PlanResource) -> bool:

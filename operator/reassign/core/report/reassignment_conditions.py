@@ -21,7 +21,7 @@ from reassign.core.report.dry_run import Conclusion
 from reassign.core.report.events import CANCELLING, IN_FLIGHT
 from reassign.core.report.lines import Line
 from reassign.errors import Reason
-from reassign.text import counted
+from reassign.text import counted, listed
 
 WAITING = (PartitionState.PENDING, PartitionState.BLOCKED)
 STANDS_STILL = (PartitionState.BLOCKED, PartitionState.FAILED, PartitionState.CANCELLED)
@@ -178,5 +178,5 @@ def _drift(verdict: Verdict, snapshot: Snapshot) -> list[ConditionState]:
         and (partition := snapshot.partition(tp)) is not None
         and partition.replicas != entry.target
     ]
-    message = f"{counted(len(drifted), 'partition')} no longer at the target: {', '.join(drifted[:5])}"
+    message = f"{counted(len(drifted), 'partition')} no longer at the target: {listed(drifted)}"
     return [ConditionState("Drifted", True, "MovedAfterwards", message)] if drifted else []

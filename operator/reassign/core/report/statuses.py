@@ -18,10 +18,11 @@ from reassign.api.partition_reassignment import (
 from reassign.core.checks.deadline import begins_anew, start_time
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import CopyProgress, completion_time, duration, percent, rate, together
-from reassign.core.model.record import active
+from reassign.core.model.record import Entry, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.row import STATUS
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.conditions import ConditionState, conditions
 from reassign.core.report.dry_run import conclude, unless_only_grown
@@ -52,12 +53,11 @@ def report(
 ) -> PartitionReassignmentStatus:
     """Return the status of a resource; `samples` are (seconds, bytes copied), oldest first, for the rate."""
     resource, before = verdict.resource, verdict.resource.status
-    held = active(verdict.record)
     targets = targets_of(verdict)
     lines = lines_of(verdict, targets, snapshot)
     counts = Counter(line.state for line in lines)
     progress = _progress(verdict, lines, counts, samples, now)
-    flights = [r for tp, r in snapshot.reassignments.items() if tp in held]
+    flights = [_replicas_in_flight(tp, entry, snapshot) for tp, entry in active(verdict.record).items()]
     conclusion = conclude(verdict, snapshot) if resource.dry_run and not resource.unsupported else None
     states = checked(conclusion) if conclusion else states_of(verdict, snapshot, lines, counts)
     settled = not resource.dry_run and not any(counts[state] for state in (*UNSETTLED, PartitionState.BLOCKED))
@@ -70,8 +70,8 @@ def report(
         summary=conclusion.summary if conclusion else _summary(counts, progress, lines, now),
         progress=progress,
         samples=_sampled(resource, progress, now),
-        adding=sum(len(r.adding) for r in flights),
-        removing=sum(len(r.removing) for r in flights),
+        adding=sum(len(adding) for adding, _ in flights),
+        removing=sum(len(removing) for _, removing in flights),
         partitions=tuple(
             _detail(verdict, line, targets[line.tp], snapshot)
             for line in sorted(lines, key=lambda x: (DETAIL_ORDER.index(x.state), x.tp))[:MAX_DETAILS]
@@ -183,11 +183,31 @@ def _summary(counts: Mapping[PartitionState, int], progress: Progress, lines: Se
     return ", ".join(parts)
 
 
+def _replicas_in_flight(
+    tp: TopicPartition, entry: Entry | None, snapshot: Snapshot
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the replicas that are being added, and those being removed.
+
+    Of a move that the brokers have accepted since the cluster was observed, these are what it will add and remove.
+    """
+    if listed := snapshot.reassignments.get(tp):
+        return listed.adding, listed.removing
+    partition = snapshot.partition(tp)
+    if entry is None or entry.state is not State.IN_FLIGHT or partition is None:
+        return (), ()
+    there = partition.replicas
+    return (
+        tuple(b for b in entry.target if b not in there and b not in entry.original),
+        tuple(b for b in entry.original if b in there and b not in entry.target),
+    )
+
+
 def _detail(verdict: Verdict, line: Line, target: Sequence[int], snapshot: Snapshot) -> PartitionDetail:
     entry = verdict.record.get(line.tp)
     partition = snapshot.partition(line.tp)
     in_flight = snapshot.reassignments.get(line.tp)
     current = in_flight.replicas if in_flight else partition.replicas if partition else None
+    adding, removing = _replicas_in_flight(line.tp, entry, snapshot)
     moving = line.state in (PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
     return PartitionDetail(
         topic=line.tp.topic,
@@ -196,8 +216,8 @@ def _detail(verdict: Verdict, line: Line, target: Sequence[int], snapshot: Snaps
         original_replicas=entry.original if entry else None,
         current_replicas=current,
         target_replicas=tuple(target),
-        adding_replicas=in_flight.adding if in_flight else None,
-        removing_replicas=in_flight.removing if in_flight else None,
+        adding_replicas=adding if in_flight else adding or None,
+        removing_replicas=removing if in_flight else removing or None,
         bytes_copied=line.bytes.copied if line.bytes and moving else None,
         bytes_total=line.bytes.total if line.bytes and moving else None,
         start_time=entry.began if entry else None,

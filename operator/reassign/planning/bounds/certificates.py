@@ -33,8 +33,14 @@ SHARES = (0, 0.3, 0.4, 0.5, 0.6, 0.8)
 """Which brokers count for their excess: where it is more than this share of what illegal partitions have on them. The
 others count for these partitions. Each choice gives a bound; the greatest is taken."""
 
+MANY = 500
+"""The largest replicas whose numbers are tried for a bound of the balance."""
+
 NEAR = 2_000
 """A plan within one part in so many of the other bounds needs no bound by prices, which takes longest."""
+
+ROUNDING = 1e-12
+"""How far two numbers may be apart that are the same but for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +67,26 @@ def certify(
 
     Partitions that the plan leaves as no legal plan may have them count as if they were not to be moved.
     """
-    problem = replace(problem, movable=problem.movable & _done(problem, target))
+    legal = problem.movable & _done(problem, target)
+    whole = bool((legal == problem.movable).all())
+    problem = replace(problem, movable=legal)
     after = problem.loads(target)
     paid = cost(problem, target)
     least = bound(problem, after, paid.bytes)
+    balance = balances(problem, after)
     return Certificate(
         bytes=paid.bytes,
         bytes_bound=least.bytes,
         moves=paid.moves,
         moves_bound=least.moves,
         leaders=int((target[:, 0] != problem.current[:, 0]).sum()),
-        balance=balances(problem, after),
+        balance=balance,
         waves=waves,
         waves_bound=waves_bound,
         makespan=makespan,
         makespan_bound=makespan_bound,
         unmet=unmet,
+        unbeaten=tuple(one.by for one in balance if whole and _unbeaten(one)),
     )
 
 
@@ -168,11 +178,17 @@ def balances(problem: PlacementProblem, after: Bytes) -> tuple[Balance, ...]:
     return tuple(shares)
 
 
+def _unbeaten(balance: Balance) -> bool:
+    """Return whether the greatest share is above the band, and equals its bound."""
+    greatest = balance.after[1]
+    return greatest > balance.band[1] and greatest <= balance.reachable * (1 + ROUNDING)
+
+
 def reachable(problem: PlacementProblem) -> list[Fraction]:
     """Return (K,): no assignment has a smaller greatest share of a target than this.
 
     What the tree puts below a node lies on its brokers, and in whole replicas. Each replica of the largest partition
-    lies on some broker.
+    lies on some broker. Of more large replicas than brokers, two lie on one, and so on.
     """
     tree, of, movable = problem.tree, np.flatnonzero(problem.allowed), problem.movable
     aim = np.where(problem.allowed, np.maximum(problem.target, 1), 0)
@@ -199,7 +215,28 @@ def reachable(problem: PlacementProblem) -> list[Fraction]:
         largest = int(np.where(movable, problem.size, -1).argmax())
         over = [Fraction(int(fixed[DISK, b] + problem.size[largest]), int(aim[DISK, b])) for b in of.tolist()]
         greatest[DISK] = max(greatest[DISK], sorted(over)[problem.rf[largest] - 1])
+        greatest[DISK] = max(greatest[DISK], _by_number(problem, fixed[DISK, of], aim[DISK, of]))
     return greatest
+
+
+def _by_number(problem: PlacementProblem, fixed: Bytes, aim: Bytes) -> Fraction:
+    """Return the greatest share of bytes that the numbers of the largest replicas force on some broker.
+
+    Of the k largest replicas, n on a broker have at least the bytes of the n smallest of them. Within a share each
+    broker has room for so many; the bound is the least share at which these are k together. `fixed` and `aim` are of
+    the allowed brokers (A,).
+    """
+    sizes = np.repeat(problem.size[problem.movable], problem.rf[problem.movable])
+    most = min(len(sizes), MANY)
+    sizes = -np.sort(-sizes)[:most]
+    found = Fraction(0)
+    for k in range(len(aim) + 1, most + 1, len(aim)):
+        full = fixed[:, None] + np.cumsum(sizes[:k][::-1])  # (A, k): with 1 to k of them
+        share = full / aim[:, None]
+        at = np.argpartition(share, k - 1, axis=None)[k - 1]
+        broker = int(at) // k
+        found = max(found, Fraction(int(full.flat[at]), int(aim[broker])))
+    return found
 
 
 def _done(problem: PlacementProblem, replicas: Ints) -> Bools:

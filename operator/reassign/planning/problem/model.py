@@ -119,6 +119,8 @@ class Certificate:
     makespan: float | None = None  # seconds at the throttle; None without one
     makespan_bound: float | None = None
     unmet: tuple[UnmetGoal, ...] = ()
+    unbeaten: tuple[By, ...] = ()
+    """What is above its band, though no plan has a smaller greatest share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from reassign.planning.problem.directories import capacities, volumes
 from reassign.planning.problem.eviction import evicted
 from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Ints, PlacementGoal, UnmetGoal
-from reassign.planning.problem.racks import levels
+from reassign.planning.problem.racks import check_complete, levels
 from reassign.planning.problem.selection import Selection, select
 from reassign.planning.problem.shares import DISK
 from reassign.planning.problem.targets import Placement, targets_of
@@ -29,6 +29,8 @@ from reassign.text import counted, listed, named_brokers
 
 RESOURCES = tuple(COUNTED)
 """The rows of `Problem.target`, `low` and `high`."""
+
+LET_RACKS_NOT_COUNT = "`racks: {awareness: None}`, on the command line `--racks none`"
 
 UNLIMITED = 1 << 62
 """Bytes that may lie on a broker that does not report the size of its volumes."""
@@ -86,6 +88,8 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
     """
     allowed, drained = _allowed(cluster, goal)
     groups = levels(cluster.racks, goal.awareness, cluster.brokers)
+    racks = [cluster.racks[b] for b in np.flatnonzero(allowed).tolist()]
+    check_complete(racks, goal.awareness, cluster.brokers[allowed], LET_RACKS_NOT_COUNT)
     held: Bools = cluster.replicas >= 0
     online = online_replicas(cluster)
     selection = select(cluster, goal, drained)

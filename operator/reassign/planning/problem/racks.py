@@ -1,7 +1,8 @@
 """Racks of racks (KIP-879): the racks that brokers report, read as a tree.
 
 A rack is a path, `/dc1/row2/rack7`, or a plain name, which is a path of one. The brokers of a rack are its children.
-Brokers without a rack are children of the root, each by itself.
+Brokers without a rack are children of the root, each by itself. Beside others each would count as much as a rack, so
+`check_complete` refuses that.
 
 Paths may differ in depth. A broker of `/dc1` beside one of `/dc1/row2` is a child of `/dc1` by itself, since no more is
 known of it. Refusing it would leave a cluster unplanned while its racks are being refined.
@@ -16,7 +17,7 @@ import numpy as np
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.model import Ints
-from reassign.text import listed
+from reassign.text import listed, named_brokers
 
 MAX_DEPTH = 11
 """Names of a path. The kernel compares brokers by one number with 5 bits for each level, and the broker itself."""
@@ -47,6 +48,21 @@ def levels(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
         number = {key: i for i, key in enumerate(sorted(set(keys)))}
         groups[level] = [number[key] for key in keys]
     return groups
+
+
+def check_complete(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints, otherwise: str) -> None:
+    """Raise INVALID_RACKS where racks count, and some of these brokers have none beside others that have.
+
+    `otherwise` says how to let racks not count.
+    """
+    without = [int(b) for b, rack in zip(ids, racks, strict=True) if not rack]
+    if awareness is Awareness.NONE or not without or len(without) == len(racks):
+        return
+    raise PlanningError(
+        Reason.INVALID_RACKS,
+        f"{named_brokers(without, 'has')} no rack, and others have one, so each would get as much as a whole rack: set "
+        f"broker.rack there, or let racks not count ({otherwise})",
+    )
 
 
 def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints) -> list[tuple[str, ...]]:
