@@ -311,7 +311,7 @@ def test_an_option_that_cannot_be_read_is_a_usage_error(folder: Path, arguments:
     ran = run("plan", "--snapshot", folder, *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert why in ran.err
-    assert "Error: Invalid value" in ran.err or "No such option" in ran.err
+    assert "error: Invalid value" in ran.err or "No such option" in ran.err
 
 
 def test_a_snapshot_that_is_cut_short_is_refused(folder: Path, planner: Planner) -> None:
