@@ -374,6 +374,14 @@ def test_a_table_that_its_version_does_not_have_is_of_another_snapshot(folder: P
     assert "different snapshots" in refusal(folder)
 
 
+def test_a_table_that_says_it_has_a_version_without_it_is_refused(folder: Path) -> None:
+    rows = pq.ParquetFile(folder / "unseen.parquet").read()
+    as_of_version_2(folder)
+    about = pq.ParquetFile(folder / "brokers.parquet").schema_arrow.metadata
+    pq.write_table(rows.replace_schema_metadata(about), folder / "unseen.parquet", write_page_checksum=True)
+    assert "snapshots of its version have no such table" in refusal(folder)
+
+
 def test_files_of_two_snapshots(folder: Path, tmp_path: Path) -> None:
     write(tmp_path / "other", in_sync(cluster(), TAKEN + timedelta(seconds=1)))
     (tmp_path / "other" / "brokers.parquet").replace(folder / "brokers.parquet")

@@ -19,7 +19,7 @@ from reassign.kube.login import Login
 from reassign.manifests import documents, stock
 from reassign.manifests.objects import Manifest
 from reassign.manifests.rollback import lists_all, rollback
-from reassign.text import listed
+from reassign.text import listed, source
 
 MANIFEST = re.compile(r"""(^|[{,\s])["']?(kind|apiVersion)["']?\s*:""")
 """What a manifest has, in YAML or JSON."""
@@ -31,7 +31,10 @@ def run(file: Path, cluster: str | None, kube: Kube, name: str, max_partitions: 
     if not _is_stock(text):
         out.write(stock.write(documents.read(text, file)))
         return
-    moves = stock.read(text)
+    try:
+        moves = stock.read(text)
+    except PlanningError as error:
+        raise PlanningError(error.reason, f"{source(file)}: {error.message}") from None
     manifests = stock.manifests(
         moves.partitions,
         name=name,

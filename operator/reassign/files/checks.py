@@ -108,6 +108,9 @@ def table(
 
     Where `columns` are given only these are read, and no row is compared with the file's metadata.
     """
+    if name not in about.rows:
+        why = f"snapshots of its version have no such table{AGAIN}"
+        raise UnusableFileError(path, Kind.OTHER, why)
     if not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
         raise UnusableFileError(path, Kind.COLUMNS, f"its columns are others{AGAIN}")
     try:

@@ -53,11 +53,11 @@ def read(text: str) -> Moves:
     try:
         document, rest = first(text)
     except ValueError as error:
-        raise _refusal(f"the file is not JSON: {error}; {TAKEN}") from None
+        raise _refusal(f"it is not JSON: {error}; {TAKEN}") from None
     if not isinstance(document, dict) or not isinstance(document.get("partitions"), list):
-        raise _refusal(f"the file has no list named partitions; {TAKEN}")
+        raise _refusal(f"it has no list named partitions; {TAKEN}")
     if not _is_int(version := document.get("version", VERSION)) or version != VERSION:
-        raise _refusal(f"the file's version is {_shown(version)}, not {VERSION}; {TAKEN}")
+        raise _refusal(f"its version is {_shown(version)}, not {VERSION}; {TAKEN}")
     partitions = document["partitions"]
     _check_all(partitions)
     known = [{field: entry[field] for field in ENTRY_FIELDS if field in entry} for entry in partitions]
