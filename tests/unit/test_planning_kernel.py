@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fnmatch import fnmatch
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness, By
 from reassign.errors import PlanningError, Reason
-from reassign.planning.problem.model import UNKNOWN, Cluster, Directories, PlacementGoal
-from reassign.planning.problem.problem import PlacementProblem, pose
+from reassign.planning.problem.assignments import added
+from reassign.planning.problem.model import UNKNOWN, Bytes, Cluster, Directories, Ints, PlacementGoal
+from reassign.planning.problem.problem import PlacementProblem, around_evicted, pose
 from reassign.planning.solve import Solution, outside_bands, solve
 from tests.spread import spread
 from tests.unit.examples import examples
@@ -77,6 +79,15 @@ def test_a_lower_replication_factor_balances_by_what_it_removes() -> None:
     assert solution.unmet == ()
     after = [[b for b in row if b >= 0] for row in solution.target.tolist()]
     assert all(set(row) <= set(before) for row, before in zip(after, rows, strict=True)), "nothing is copied"
+
+
+def test_a_lower_replication_factor_keeps_the_preferred_leader() -> None:
+    rows = plan(cluster([[0, 1, 2], [0, 2, 3], [0, 3, 1]]), replication_factor=2)
+    assert [row[0] for row in rows] == [0, 0, 0], "though its broker is the fullest"
+
+
+def test_a_follower_moves_to_another_rack_before_the_preferred_leader() -> None:
+    assert plan(cluster([[0, 1]], racks=("x", "x", "y", "y"))) == [[0, 2]]
 
 
 def test_replicas_of_a_dead_broker_are_made_anew_in_their_place() -> None:
@@ -424,6 +435,52 @@ def test_a_second_plan_of_few_large_partitions_moves_nothing() -> None:
     again = carried_out(one_replica_each(), problem, solution)
     assert outside_bands(problem, solution.target) == []
     assert solve(pose(again, PlacementGoal(balance=ALL))).target.tolist() == solution.target.tolist()
+
+
+@examples(200)
+@given(problems())
+def test_no_leader_leaves_where_a_follower_could(given_: tuple[Cluster, PlacementGoal]) -> None:
+    """Each plan that has the preferred leader in place of one other replica is tried: all would copy no more bytes."""
+    if (found := posed(*given_)) is None:
+        return
+    problem, target = around_evicted(found[0]), found[1].target
+    load = problem.loads(target)
+    for p in np.flatnonzero(problem.movable & problem.keep[:, 0]).tolist():
+        leader, row = int(problem.current[p, 0]), row_of(target, p)
+        if leader in row:
+            assert row[0] == leader or By.LEADERS in given_[1].balance
+            continue
+        for b in row:
+            other = target.copy()
+            other[p, : len(row)] = [leader, *(stays for stays in row if stays != b)]
+            after = problem.loads(other)
+            worse = ((after > load) & (after > problem.high)) | ((after < load) & (after < problem.low))
+            legal = spread(problem.groups, other[p : p + 1], problem.allowed)[0]
+            assert not legal or after[0, leader] > problem.room[leader] or worse[problem.balanced].any()
+
+
+@examples(100)
+@given(problems())
+def test_keeping_leaders_costs_neither_bytes_nor_balance(given_: tuple[Cluster, PlacementGoal]) -> None:
+    if (found := posed(*given_)) is None:
+        return
+    problem, solution = found
+    with patch("reassign.planning.solve.keep_leaders", return_value=0):
+        other = solve(problem).target
+    assert copied(problem, solution.target) <= copied(problem, other)
+    assert (outside(problem, solution.target) <= outside(problem, other)).all()
+
+
+def copied(problem: PlacementProblem, target: Ints) -> int:
+    return int((added(problem.current, target).sum(axis=1) * problem.size).sum())
+
+
+def outside(problem: PlacementProblem, target: Ints) -> Bytes:
+    """How far what is balanced is outside its band, over all brokers."""
+    load = problem.loads(target)
+    beyond: Bytes = np.maximum(load - problem.high, 0) + np.maximum(problem.low - load, 0)
+    far: Bytes = beyond[problem.balanced].sum(axis=1)
+    return far
 
 
 @examples(30)

@@ -14,7 +14,7 @@ from reassign.api.goal import GoalPart
 from reassign.planning.bounds.exchange import Exchange, cheapest_exchange
 from reassign.planning.kernel.apply_exchange import apply_exchange
 from reassign.planning.kernel.further import Loads, exchange_leaders, exchange_replicas
-from reassign.planning.kernel.leaders import lead
+from reassign.planning.kernel.leaders import keep_leaders, lead
 from reassign.planning.kernel.local_search import local_search, outside, plan_cost
 from reassign.planning.kernel.offload import level, offload, smallest
 from reassign.planning.kernel.repair import choose_removals, repair
@@ -62,18 +62,15 @@ def solve(problem: PlacementProblem) -> Solution:
     keep[:, : problem.current.shape[1]] = np.take(problem.keep, order, axis=0)
     state = _state(problem, row, ~problem.movable[order], problem.size[order])
     unrepaired = np.zeros(partitions, np.bool_)
-    repair(state, keep, problem.rf[order].astype(np.int64), np.maximum(problem.weight, 1), unrepaired)
+    weight = np.maximum(problem.weight, 1)
+    repair(state, keep, problem.rf[order].astype(np.int64), weight, unrepaired)
     if state.counts.any():
         choose_removals(state, keep, SWEEPS)
         _balance(problem, state, keep)
-    if (of := _further(problem, state, order, ~OF_LEADERS)) is not None:
-        exchange_replicas(state, of, LEADERS)
+    if problem.balanced[~OF_LEADERS][LEADERS:].any():
+        exchange_replicas(state, _loads(problem, state, order, ~OF_LEADERS), LEADERS)
     tidy(state)
-    widest = close_up(state.row)
-    if problem.balanced[LEADERS]:
-        _lead(problem, state)
-    if (of := _further(problem, state, order, OF_LEADERS)) is not None:
-        exchange_leaders(state.row, state.still, of, 1)
+    widest = _order(problem, state, keep, order, weight)
     position = np.empty_like(order)
     position[order] = np.arange(partitions)
     target = np.take(state.row[:, : max(1, widest)], position, axis=0)
@@ -236,15 +233,47 @@ def _groups(problem: PlacementProblem) -> Bytes:
     return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
-def _further(problem: PlacementProblem, state: KernelState, order: Bytes, rows: Bools) -> Loads | None:
-    """Return the loads of these rows (K,); None where no further goal of them is to be balanced."""
-    if not (problem.balanced & rows)[LEADERS + 1 :].any():
-        return None
+def _loads(problem: PlacementProblem, state: KernelState, order: Bytes, rows: Bools) -> Loads:
+    """Return the loads of these rows (K,); the bands of what is not balanced are open."""
     low, high = (
         np.where(problem.balanced[:, None], band, unbound) for band, unbound in ((problem.low, 0), (problem.high, OPEN))
     )
     each = np.take(problem.each, order, axis=1)
     return Loads(each[rows], loads(state.row, each, len(problem.brokers))[rows], low[rows], high[rows])
+
+
+def _order(problem: PlacementProblem, state: KernelState, keep: Bools, order: Bytes, weight: Bytes) -> int:
+    """Close the rows up and balance leaders; return the number of replicas in the longest row.
+
+    First followers leave in place of preferred leaders, whatever the bands of leaders are. Where leaders are further
+    from their bands then, only those return that the bands allow.
+    """
+    row, load = state.row.copy(), state.load.copy()
+    of, led = (_loads(problem, state, order, rows) for rows in (~OF_LEADERS, OF_LEADERS))
+    led.low[:], led.high[:] = 0, OPEN
+    returned = keep_leaders(state, keep, weight, of, led, SWEEPS)
+    widest = close_up(state.row)
+    missed = _balance_leaders(problem, state, order)
+    if returned and missed:
+        kept = state.row.copy()
+        state.row[:], state.load[:] = row, load
+        close_up(state.row)
+        if _balance_leaders(problem, state, order) < missed:
+            of, led = (_loads(problem, state, order, rows) for rows in (~OF_LEADERS, OF_LEADERS))
+            keep_leaders(state, keep, weight, of, led, SWEEPS)
+        else:
+            state.row[:] = kept
+    return int(widest)
+
+
+def _balance_leaders(problem: PlacementProblem, state: KernelState, order: Bytes) -> int:
+    """Reorder replicas; return how far leaders are outside their bands then."""
+    if problem.balanced[LEADERS]:
+        _lead(problem, state)
+    led = _loads(problem, state, order, OF_LEADERS)
+    if problem.balanced[OF_LEADERS][1:].any():
+        exchange_leaders(state.row, state.still, led, 1)
+    return int((np.maximum(led.load - led.high, 0) + np.maximum(led.low - led.load, 0)).sum())
 
 
 def _lead(problem: PlacementProblem, state: KernelState) -> None:

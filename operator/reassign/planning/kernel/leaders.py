@@ -1,9 +1,13 @@
-"""Preferred leaders: a follower of the row takes the first slot. No bytes move."""
+"""Preferred leaders: one that left returns where a follower can leave instead, and a follower of the row takes the
+first slot. No bytes move for it."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from reassign.planning.kernel.further import Loads, may_change, transfer
+from reassign.planning.kernel.repair import preference
+from reassign.planning.kernel.state import KernelState, fits, move, slot_of, update_deficits
 from reassign.planning.machine_code import entry, inner
 from reassign.planning.problem.model import Bools, Bytes, Ints
 
@@ -107,3 +111,53 @@ def lead(row: Ints, still: Bools, first: Ints, leads: Bytes, band: Bytes, aim: B
     for _ in range(chains):
         if augment(row, still, leads, band[0], band[1], edge) == 0:
             break
+
+
+@inner
+def follower_to_leave(s: KernelState, p: int, of: Loads, led: Loads, weight: Bytes) -> int:
+    """Return the slot whose broker can leave in place of the former preferred leader, the least needed; -1 for none.
+
+    The row stays legal, and no load leaves its band.
+    """
+    best, least, leader, now = -1, 0.0, s.home[p, 0], s.row[p, 0]
+    if s.load[0, leader] + s.size[p] > s.room[leader] or not may_change(of, len(of.load) - 1, leader, -1, p):
+        return -1
+    last = len(led.load) - 1
+    if now >= 0 and not (may_change(led, last, now, p, -1) and may_change(led, last, leader, -1, p)):
+        return -1
+    for k in range(s.row.shape[1]):
+        b = s.row[p, k]
+        if b < 0 or not may_change(of, len(of.load) - 1, b, p, -1) or not fits(s, p, k, leader):
+            continue
+        wanted = preference(s, weight, s.size[p], b)
+        if best < 0 or wanted <= least:
+            best, least = k, wanted
+    return best
+
+
+@entry
+def keep_leaders(s: KernelState, keep: Bools, weight: Bytes, of: Loads, led: Loads, sweeps: int) -> int:
+    """Let a follower leave in place of a preferred leader that may stay, where all loads stay in their bands.
+
+    `of` is what replicas count and `led` what leaders count. Return how many preferred leaders returned.
+    """
+    update_deficits(s)
+    returned = 0
+    for _ in range(sweeps):
+        before = returned
+        for p in range(len(s.row)):
+            leader, now = s.home[p, 0], s.row[p, 0]
+            if s.still[p] or leader < 0 or not keep[p, 0] or slot_of(s, p, leader) >= 0:
+                continue
+            k = follower_to_leave(s, p, of, led, weight)
+            if k < 0:
+                continue
+            transfer(of, s.row[p, k], leader, p)
+            if now >= 0:
+                transfer(led, now, leader, p)
+            move(s, p, k, leader)
+            s.row[p, 0], s.row[p, k] = s.row[p, k], s.row[p, 0]
+            returned += 1
+        if returned == before:
+            break
+    return returned
