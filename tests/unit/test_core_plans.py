@@ -186,7 +186,7 @@ def test_a_watch_that_fails_leaves_what_was_observed_and_says_so() -> None:
     assert plan.status == before
 
 
-def test_what_was_observed_is_kept_while_a_wave_is_under_way_again() -> None:
+def test_while_a_wave_is_under_way_again_the_goal_is_a_forecast() -> None:
     plan = approved(1)
     plan.kafka.add(NEW_TOPIC, (1, 2))
     plan.run()
@@ -194,30 +194,31 @@ def test_what_was_observed_is_kept_while_a_wave_is_under_way_again() -> None:
     plan.begin_again()
     plan.tick(2)
     assert (plan.reason, plan.goal) == ("WaveInFlight", ("False", "DrainIncomplete"))
-    assert plan.goal_message.startswith("as observed; not met")
-    assert (plan.status.unmet, plan.status.goal_observed_time) == (before.unmet, before.goal_observed_time)
+    assert plan.goal_message.startswith("by the plan, once it is carried out; not met")
+    assert (plan.status.unmet, plan.status.goal_observed_time) == (before.unmet, None)
     plan.run()
     assert (plan.reason, plan.looks) == ("Completed", looks + 1)
+    assert plan.goal_message.startswith("as observed; not met")
     assert before.goal_observed_time
     assert plan.status.goal_observed_time
     assert plan.status.goal_observed_time > before.goal_observed_time
 
 
-def test_a_watch_counts_only_after_the_goal_was_observed_anew() -> None:
+def test_after_another_wave_a_goal_is_not_met_by_what_was_seen_before() -> None:
     plan = approved(1)
-    plan.uneven = (Unmet(what="Disk is not balanced", nearest="80 %", part=GoalPart.BALANCE),)
     plan.run()
+    assert plan.goal == ("True", "GoalMet")
     plan.begin_again()
     plan.tick(2)
     plan.finish()
-    plan.blind, plan.uneven = LATE, ()
-    plan.run(3)
     plan.kafka.add(NEW_TOPIC, (1, 2))
+    plan.blind = LATE
+    plan.run(3)
+    assert (plan.reason, plan.goal) == ("Completed", ("Unknown", "PlanningFailed"))
+    assert plan.status.goal_observed_time is None
     plan.blind = None
-    plan.watch()
-    assert [part.part for part in plan.status.unmet] == [GoalPart.BALANCE]
-    plan.tick()
-    assert [part.part for part in plan.status.unmet] == [GoalPart.DRAIN]
+    plan.run(2)
+    assert plan.goal == ("False", "DrainIncomplete")
 
 
 def test_nothing_is_looked_at_while_the_cluster_cannot_be_seen() -> None:

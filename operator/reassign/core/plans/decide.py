@@ -17,7 +17,6 @@ from reassign.api.limits import MAX_WAVES
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import Approval, BalanceStatus, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model.problem import Problem
-from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
@@ -240,6 +239,7 @@ def _carry_out(
     progress = _wave_progress(plan, waves, unread)
     if progress.done:
         return _carried_out(plan, progress.status, seen, now, goal)
+    progress = replace(progress, status=_forecast(progress.status))
     if not plan.has_finalizer:
         states = unsettled("WaveDue", "a wave is not done any more")
         return PlanDecision([AddFinalizer()], _status(plan, progress.status, states, now))
@@ -306,15 +306,14 @@ def _carried_out(
 ) -> PlanDecision:
     """Say that all is done, and what came of the goal; once status says so, the finalizer goes."""
     true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
-    since = next((condition.last_transition_time for condition in true if condition.type == "Succeeded"), None)
+    if not any(condition.type == "Succeeded" for condition in true):
+        return PlanDecision([], _status(plan, _forecast(status), done(status, plan.approved), now))
     as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
-    if since is None:
-        return PlanDecision([], _status(plan, status, done(status, plan.approved), now))
     steps: list[PlanStep] = [RemoveFinalizer()] if plan.has_finalizer else []
     if isinstance(goal, GoalSeen):
-        status = _as_seen(plan, status, goal, since, now)
+        status = _as_seen(status, goal, now)
     unseen = goal if isinstance(goal, GoalUnseen) else None
-    if not _observed(status, since):
+    if status.goal_observed_time is None:
         if isinstance(seen, Snapshot):
             steps.append(ObserveGoal())
         else:
@@ -322,28 +321,24 @@ def _carried_out(
     return PlanDecision(steps, _status(plan, status, as_before, now, unseen))
 
 
-def _observed(status: PlanStatusReadBack, since: datetime) -> bool:
-    """Whether the whole goal was observed since the last wave has ended."""
-    return status.goal_observed_time is not None and status.goal_observed_time >= since
+def _forecast(status: ReassignmentPlanStatus) -> ReassignmentPlanStatus:
+    """Return the status of a plan that is not carried out: what was observed before may be so no more."""
+    return status.model_copy(update={"goal_observed_time": None})
 
 
-def _as_seen(
-    plan: PlanResource, status: ReassignmentPlanStatus, goal: GoalSeen, since: datetime, now: datetime
-) -> ReassignmentPlanStatus:
+def _as_seen(status: ReassignmentPlanStatus, goal: GoalSeen, now: datetime) -> ReassignmentPlanStatus:
     """Return the status with what was observed; its time is that of the first observation which was the same."""
-    before, unmet, balance = plan.status, goal.unmet, plan.status.balance
-    if goal.after is not None:
-        balance = BalanceStatus(before=balance.before if balance else (), after=goal.after)
-    elif not _observed(before, since):
-        return status
+    unmet, balance = goal.unmet, status.balance
+    if goal.after is None:
+        unmet = (*unmet, *(part for part in status.unmet if part.part in OBSERVED_ONCE))
     else:
-        unmet = (*unmet, *(part for part in before.unmet if part.part in OBSERVED_ONCE))
+        balance = BalanceStatus(before=balance.before if balance else (), after=goal.after)
     found = status.model_copy(
         update={"unmet": cut_short(unmet), "balance": balance, "unregistered_brokers": goal.unregistered}
     )
-    if found == status and _observed(before, since):
+    if found == status and status.goal_observed_time:
         return status
-    return found.model_copy(update={"goal_observed_time": max(now, since)})
+    return found.model_copy(update={"goal_observed_time": now})
 
 
 def next_wave(plan: PlanResource, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:
