@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck
@@ -16,7 +17,7 @@ from reassign.api.partition_reassignment import WhenInFlight
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus, Unmet
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
-from reassign.core.plans.decide import WRITES, decide_plan
+from reassign.core.plans.decide import WRITES, decide_plan, refused
 from reassign.core.plans.model import GoalUnseen, PlanResource
 from reassign.errors import Reason
 from tests.unit.examples import examples
@@ -451,6 +452,29 @@ def test_a_wave_that_is_done_may_be_cleared_away() -> None:
     assert plan.true == {"Ready", "Succeeded"}
 
 
+@pytest.mark.parametrize("reason", [Reason.NOT_AUTHORIZED, Reason.API_SERVER_UNAVAILABLE])
+def test_a_refused_step_hides_no_move_in_flight(reason: Reason) -> None:
+    plan = approved(2)
+    plan.tick()
+    plan.begin()
+    plan.edit_wave(plan.name(2), suspend=False)
+    decision = plan.tick(die_after=0)
+    (step,) = decision.steps
+    now = START + timedelta(seconds=plan.now)
+    said = refused(plan.plan, decision, step, Problem(reason, "denied"), now).conditions
+    reconciling = [c.status for c in said if c.type == "Reconciling"]
+    assert reconciling == [ConditionStatus.TRUE]
+
+
+def test_a_refused_start_with_nothing_in_flight_is_stalled_alone() -> None:
+    plan = approved(2)
+    decision = plan.tick(die_after=0)
+    (step,) = decision.steps
+    now = START + timedelta(seconds=plan.now)
+    said = refused(plan.plan, decision, step, Problem(Reason.NOT_AUTHORIZED, "denied"), now).conditions
+    assert {c.type for c in said if c.status is ConditionStatus.TRUE} == {"Stalled", "GoalMet"}
+
+
 def test_an_edited_wave_is_not_started_until_it_is_as_planned() -> None:
     plan = approved()
     name = plan.name(1)
@@ -815,6 +839,7 @@ def test_a_wave_starts_by_no_metadata_that_may_show_the_past() -> None:
     plan.approve()
     plan.tick(3)
     assert plan.released == []
+    assert plan.message.endswith(f"{plan.name(1)} waits until metadata shows what became of orders-0")
     plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
     plan.unsettled = set()
     plan.tick()
@@ -835,6 +860,19 @@ def test_a_stale_plan_stays_stale_while_metadata_may_show_the_past() -> None:
     plan.kafka.replicas[ORDERS[0]] = (1, 2, 3)
     plan.tick()
     assert "the cluster is as the plan expects it again" in plan.message
+
+
+def test_a_withdrawn_approval_is_said_though_metadata_may_show_the_past() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
+    plan.approve()
+    plan.tick()
+    assert plan.reason == "PlanStale"
+    plan.unsettled = {ORDERS[0]}
+    plan.edit(approvedDigest=None)
+    plan.tick()
+    assert plan.reason == "AwaitingApproval"
 
 
 def test_what_is_in_flight_is_compared_though_metadata_has_not_settled() -> None:

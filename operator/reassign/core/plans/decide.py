@@ -19,7 +19,7 @@ from reassign.api.reassignment_plan import Approval, BalanceStatus, Reassignment
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
-from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.plans import staleness
 from reassign.core.plans.conditions import done, goal_met, names, refusal, stalls, states_of, summary_of
 from reassign.core.plans.goal import cut_short
@@ -87,14 +87,15 @@ def refused(
 ) -> ReassignmentPlanStatus:
     """Return the status of a plan whose step the API server has refused: the next reconciliation tries it again.
 
-    What is carried out stays so, and its summary says what was refused.
+    What is carried out stays so, and its summary says what was refused. What is in flight stays Reconciling.
     """
     status, message = decision.status, f"{refusal(step)}: {problem.message}; it is tried again"
     if any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in status.conditions) and not plan.deleted:
         return status.model_copy(update={"summary": cut(f"{status.summary}; {message}")})
     states = unsettled(problem.reason, message)
-    stale = [c for c in status.conditions if c.type == "PlanStale"]
-    states += [ConditionState(c.type, True, c.reason, c.message) for c in stale]
+    moving = isinstance(step, SuspendWave) or any(wave.state is WaveState.RUNNING for wave in status.waves)
+    kept = ({"PlanStale", "Reconciling"} if moving else {"PlanStale"}) - {state.type for state in states}
+    states += [ConditionState(c.type, True, c.reason, c.message) for c in status.conditions if c.type in kept]
     return _status(plan, status, states, now)
 
 
@@ -215,8 +216,8 @@ class WaveStop:
     spoilt: Problem | None
     differences: Sequence[str]
     """How the cluster differs from what the next wave expects."""
-    unsettled: bool
-    """Whether metadata may show the past of a partition in the next wave."""
+    unsettled: Sequence[TopicPartition]
+    """Partitions in the next wave of which metadata may show the past."""
     stale_digest: str | None
     """The plan that was approved before the cluster differed."""
     unapproved: bool
@@ -250,10 +251,12 @@ def _carry_out(
         steps.append(StartWave(progress.due))
     ahead = [w for w in progress.running if w not in to_suspend and not (w is progress.current and plan.approved)]
     status = progress.status.model_copy(update={"stale_digest": stop.stale_digest})
-    if stop.unsettled and not stop.differences and any(c.type == "PlanStale" for c in plan.status.conditions):
+    was_stale = any(c.type == "PlanStale" for c in plan.status.conditions)
+    if was_stale and stop.unsettled and not (stop.differences or stop.unapproved):
         states = _as_before(plan)  # whether it fits again is not known yet
     else:
-        states = states_of(replace(plan, status=status), progress.current, seen, stop.spoilt, stop.differences, ahead)
+        now_so = replace(plan, status=status)
+        states = states_of(now_so, progress.current, seen, stop.spoilt, stop.differences, stop.unsettled, ahead)
     return PlanDecision(steps, _status(plan, status, states, now))
 
 
@@ -284,7 +287,7 @@ def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unre
 def _why_no_wave_may_start(
     plan: PlanResource, progress: WaveProgress, seen: ObservedCluster, is_settled: IsSettled
 ) -> WaveStop:
-    differs, waits = list[str](), False
+    differs, waits = list[str](), list[TopicPartition]()
     if progress.due and isinstance(seen, Snapshot):
         differs = staleness.differences(progress.due, seen, is_settled)
         waits = staleness.unsettled(progress.due, seen, is_settled)
