@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import replace
 from datetime import timedelta
@@ -24,15 +24,16 @@ from reassign.controller.plans.planner import RETRY_SECONDS, WAIT_SECONDS, Plann
 from reassign.controller.plans.plans import PlanInputs
 from reassign.controller.supervisor import Supervisor
 from reassign.core.model.awaited import Awaited
-from reassign.core.model.layout import layout_seen
+from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.plans.model import GoalSeen, Planned, PlanResource
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason, ReassignError
+from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kube.lease import LeaseLost
 from tests.unit.plan_world import GOAL, NEW, Planning
-from tests.unit.world import LATER, OURS, THEIRS, Object, api_object, forget
+from tests.unit.world import LATER, OURS, THEIRS, Brokers, Object, api_object, forget
 
 ENDED = "2026-01-01T00:00:00Z"
 STAYS = TopicPartition("stays", 0)
@@ -40,8 +41,15 @@ NOTHING = ReassignmentPlanStatus()
 
 
 @pytest.fixture
-def world() -> Planning:
-    return Planning()
+def world(monkeypatch: pytest.MonkeyPatch) -> Planning:
+    """A client that is made anew has the same brokers."""
+    world = Planning()
+
+    async def connect(*_: object, **__: object) -> Brokers:
+        return world.brokers
+
+    monkeypatch.setattr(KafkaClient, "connect", connect)
+    return world
 
 
 def test_a_plan_is_its_suspended_reassignments_and_waits_for_approval(world: Planning) -> None:
@@ -162,6 +170,91 @@ def test_a_watch_that_hangs_delays_no_undo(world: Planning, monkeypatch: pytest.
     asyncio.run(bounded())
     assert len(asked) == 1
     assert set(world.kafka.replicas[THEIRS]) == {1, 2, 3}
+
+
+def test_a_reading_of_goals_has_a_client_of_its_own(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = _new_clients(world, monkeypatch)
+    _drain(world)
+    world.tick(until=lambda: bool(clients) and clients[0].closed)
+    assert (clients[0].layouts, world.brokers.layouts) == (1, 0)
+
+
+def test_a_client_made_anew_disturbs_no_reading_of_goals(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    _new_clients(world, monkeypatch)
+    _drain(world)
+    world.kafka.replicas[THEIRS] = NEW
+    asyncio.run(world.loop.observer.disconnect())
+    reads, begun, goes_on = _Own.observe_layout, asyncio.Event(), asyncio.Event()
+
+    async def waits(own: _Own, logs_of: Callable[[Layout], Collection[int]]) -> Layout:
+        begun.set()
+        await goes_on.wait()
+        return await reads(own, logs_of)
+
+    async def scenario() -> None:
+        await _ticks_until(world, begun.is_set)
+        await world.loop.observer.disconnect()
+        goes_on.set()
+        await _ticks_until(world, lambda: world.goal["status"] == "True")
+
+    monkeypatch.setattr(_Own, "observe_layout", waits)
+    asyncio.run(scenario())
+
+
+def test_a_reading_that_hangs_ends_and_is_said(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hangs(_: object) -> None:
+        await asyncio.Event().wait()
+
+    _drain(world)
+    monkeypatch.setattr(goal_watch, "READING_SECONDS", 0.0, raising=False)
+    monkeypatch.setattr(world.brokers, "observe_layout", hangs)
+    world.tick(until=lambda: "could not be observed again" in world.goal["message"])
+    assert "where all replicas are could not be read within 0 s; the next try follows" in world.goal["message"]
+
+
+def test_a_reading_of_another_cluster_says_nothing_of_a_goal(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def of_another(_: object) -> Layout:
+        return replace(layout_seen(world.kafka.snapshot()), cluster_id="other")
+
+    _drain(world)
+    world.kafka.replicas[THEIRS] = NEW
+    monkeypatch.setattr(world.brokers, "observe_layout", of_another)
+    world.tick(until=lambda: "the brokers are of cluster other" in world.goal["message"])
+    assert world.goal["status"] == "False"
+
+
+def _drain(world: Planning) -> None:
+    """Have the plan carried out and its goal observed; from now on a reading is due."""
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    world.tick(until=lambda: "goalObservedTime" in world.status)
+    world.loop.goals._at = float("-inf")
+
+
+class _Own(Brokers):
+    """What one client reads from the brokers, until it is closed."""
+
+    closed = False
+
+    async def observe_layout(self, logs_of: Callable[[Layout], Collection[int]]) -> Layout:
+        if self.closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        return await super().observe_layout(logs_of)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def _new_clients(world: Planning, monkeypatch: pytest.MonkeyPatch) -> list[_Own]:
+    """Return where each client that is made from now on will be."""
+    made = list[_Own]()
+
+    async def connect(*_: object, **__: object) -> _Own:
+        made.append(_Own(world.kafka, world.kube))
+        return made[-1]
+
+    monkeypatch.setattr(KafkaClient, "connect", connect)
+    return made
 
 
 def test_an_observation_that_fails_is_tried_again_ever_later(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:

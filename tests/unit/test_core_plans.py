@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck
@@ -16,7 +17,7 @@ from reassign.api.partition_reassignment import WhenInFlight
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus, Unmet
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
-from reassign.core.plans.decide import WRITES, decide_plan
+from reassign.core.plans.decide import WRITES, decide_plan, refused
 from reassign.core.plans.model import GoalUnseen, PlanResource
 from reassign.errors import Reason
 from tests.unit.examples import examples
@@ -186,7 +187,7 @@ def test_a_watch_that_fails_leaves_what_was_observed_and_says_so() -> None:
     assert plan.status == before
 
 
-def test_what_was_observed_is_kept_while_a_wave_is_under_way_again() -> None:
+def test_while_a_wave_is_under_way_again_the_goal_is_a_forecast() -> None:
     plan = approved(1)
     plan.kafka.add(NEW_TOPIC, (1, 2))
     plan.run()
@@ -194,30 +195,31 @@ def test_what_was_observed_is_kept_while_a_wave_is_under_way_again() -> None:
     plan.begin_again()
     plan.tick(2)
     assert (plan.reason, plan.goal) == ("WaveInFlight", ("False", "DrainIncomplete"))
-    assert plan.goal_message.startswith("as observed; not met")
-    assert (plan.status.unmet, plan.status.goal_observed_time) == (before.unmet, before.goal_observed_time)
+    assert plan.goal_message.startswith("by the plan, once it is carried out; not met")
+    assert (plan.status.unmet, plan.status.goal_observed_time) == (before.unmet, None)
     plan.run()
     assert (plan.reason, plan.looks) == ("Completed", looks + 1)
+    assert plan.goal_message.startswith("as observed; not met")
     assert before.goal_observed_time
     assert plan.status.goal_observed_time
     assert plan.status.goal_observed_time > before.goal_observed_time
 
 
-def test_a_watch_counts_only_after_the_goal_was_observed_anew() -> None:
+def test_after_another_wave_a_goal_is_not_met_by_what_was_seen_before() -> None:
     plan = approved(1)
-    plan.uneven = (Unmet(what="Disk is not balanced", nearest="80 %", part=GoalPart.BALANCE),)
     plan.run()
+    assert plan.goal == ("True", "GoalMet")
     plan.begin_again()
     plan.tick(2)
     plan.finish()
-    plan.blind, plan.uneven = LATE, ()
-    plan.run(3)
     plan.kafka.add(NEW_TOPIC, (1, 2))
+    plan.blind = LATE
+    plan.run(3)
+    assert (plan.reason, plan.goal) == ("Completed", ("Unknown", "PlanningFailed"))
+    assert plan.status.goal_observed_time is None
     plan.blind = None
-    plan.watch()
-    assert [part.part for part in plan.status.unmet] == [GoalPart.BALANCE]
-    plan.tick()
-    assert [part.part for part in plan.status.unmet] == [GoalPart.DRAIN]
+    plan.run(2)
+    assert plan.goal == ("False", "DrainIncomplete")
 
 
 def test_nothing_is_looked_at_while_the_cluster_cannot_be_seen() -> None:
@@ -448,6 +450,29 @@ def test_a_wave_that_is_done_may_be_cleared_away() -> None:
     plan.run()
     assert plan.states == ["Succeeded"] * 2
     assert plan.true == {"Ready", "Succeeded"}
+
+
+@pytest.mark.parametrize("reason", [Reason.NOT_AUTHORIZED, Reason.API_SERVER_UNAVAILABLE])
+def test_a_refused_step_hides_no_move_in_flight(reason: Reason) -> None:
+    plan = approved(2)
+    plan.tick()
+    plan.begin()
+    plan.edit_wave(plan.name(2), suspend=False)
+    decision = plan.tick(die_after=0)
+    (step,) = decision.steps
+    now = START + timedelta(seconds=plan.now)
+    said = refused(plan.plan, decision, step, Problem(reason, "denied"), now).conditions
+    reconciling = [c.status for c in said if c.type == "Reconciling"]
+    assert reconciling == [ConditionStatus.TRUE]
+
+
+def test_a_refused_start_with_nothing_in_flight_is_stalled_alone() -> None:
+    plan = approved(2)
+    decision = plan.tick(die_after=0)
+    (step,) = decision.steps
+    now = START + timedelta(seconds=plan.now)
+    said = refused(plan.plan, decision, step, Problem(Reason.NOT_AUTHORIZED, "denied"), now).conditions
+    assert {c.type for c in said if c.status is ConditionStatus.TRUE} == {"Stalled", "GoalMet"}
 
 
 def test_an_edited_wave_is_not_started_until_it_is_as_planned() -> None:
@@ -814,6 +839,7 @@ def test_a_wave_starts_by_no_metadata_that_may_show_the_past() -> None:
     plan.approve()
     plan.tick(3)
     assert plan.released == []
+    assert plan.message.endswith(f"{plan.name(1)} waits until metadata shows what became of orders-0")
     plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
     plan.unsettled = set()
     plan.tick()
@@ -834,6 +860,19 @@ def test_a_stale_plan_stays_stale_while_metadata_may_show_the_past() -> None:
     plan.kafka.replicas[ORDERS[0]] = (1, 2, 3)
     plan.tick()
     assert "the cluster is as the plan expects it again" in plan.message
+
+
+def test_a_withdrawn_approval_is_said_though_metadata_may_show_the_past() -> None:
+    plan = stage()
+    plan.tick(4)
+    plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
+    plan.approve()
+    plan.tick()
+    assert plan.reason == "PlanStale"
+    plan.unsettled = {ORDERS[0]}
+    plan.edit(approvedDigest=None)
+    plan.tick()
+    assert plan.reason == "AwaitingApproval"
 
 
 def test_what_is_in_flight_is_compared_though_metadata_has_not_settled() -> None:

@@ -319,8 +319,8 @@ class ReassignmentPlanStatus(Model):
     """Parts of the goal that are not reached; at most 100. A forecast, until goalObservedTime is set."""
     goal_observed_time: Time | None = None
     """When the cluster was seen to be as unmet and balance.after say, after the last wave. A drain and a replication
-    factor are observed again every five minutes; this changes when they do. Unset: unmet and balance.after are what
-    the plan comes to when it is carried out."""
+    factor are observed again every five minutes; this changes when they do. Unset, also while a wave is under way
+    again: unmet and balance.after are a forecast."""
     unregistered_brokers: Annotated[tuple[BrokerId, ...], Field(max_length=MAX_PLAN_BROKERS)] = ()
     """Brokers of drainBrokers that were empty and not registered any more, after the last wave: what gets their ids
     later is no part of the goal."""

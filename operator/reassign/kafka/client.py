@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -45,6 +46,7 @@ LOOK_SECONDS = 4.0
 """For finding out what listens at the addresses of a cluster that cannot be connected to."""
 REFUSAL_SECONDS = 2.0
 """For asking whether a cluster that does not answer refuses our credentials."""
+CLOSE_SECONDS = 5.0
 THREADS = 4  # for requests to any broker; kafka-python takes five requests per broker
 BROKERS_AT_ONCE = 64
 """Brokers that are asked side by side, each about itself: all that are down cost one time-out together."""
@@ -56,10 +58,7 @@ log = structlog.get_logger()
 
 
 class KafkaClient:
-    """A client of one cluster, made with `connect`; one task observes and acts at a time.
-
-    Beside it another may read the layout.
-    """
+    """A client of one cluster, made with `connect`; one task observes and acts at a time."""
 
     def __init__(
         self,
@@ -106,10 +105,14 @@ class KafkaClient:
         return cls(connection, wire, executor, before_write)
 
     async def close(self) -> None:
-        """Close all connections; calls under way fail."""
-        await self._call(self._wire.close)
-        self._executor.shutdown(wait=False)
-        self._side_by_side.shutdown(wait=False)
+        """Close all connections; calls under way fail, and one that hangs in its thread is left to it."""
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._call(self._wire.close)
+        finally:
+            self._executor.shutdown(wait=False)
+            self._side_by_side.shutdown(wait=False)
 
     def keep(self, membership: Membership) -> None:
         """Keep an installation's claim on the cluster for as long as this client is open."""
@@ -233,9 +236,8 @@ class KafkaClient:
         may not describe are left out; the brokers' logs show them. A broker that does not answer in time has no log
         directories. Raises ClusterError when the cluster does not answer.
         """
-        first = () if self._via is None else (self._via,)
-        reassignments, via = await self._call(requests.all_reassignments, self._wire, first)
-        brokers = (await self._call(requests.cluster, self._wire))[1]
+        reassignments, via = await self._call(requests.all_reassignments, self._wire, ())
+        cluster_id, brokers = await self._call(requests.cluster, self._wire)
         topics, unread, _ = await self._call(requests.topics, self._wire, None, via)
         found = await self._call(_layout, brokers, topics, reassignments)
         alive = [broker for broker in logs_of(found) if broker in brokers and not brokers[broker].fenced]
@@ -244,7 +246,9 @@ class KafkaClient:
             made = (await self._call(requests.topics, self._wire, missing, via)).topics
             found = await self._call(_layout, brokers, topics | made, reassignments)
         lists_fenced = requests.lists_fenced(self._wire)
-        return replace(found, log_dirs=log_dirs, unread=frozenset(unread), lists_fenced=lists_fenced)
+        return replace(
+            found, log_dirs=log_dirs, unread=frozenset(unread), lists_fenced=lists_fenced, cluster_id=cluster_id
+        )
 
     async def observe_shortages(self) -> dict[str, Topic]:
         """Read the partitions, internal ones too, that have no leader, or a replica that is not in sync.

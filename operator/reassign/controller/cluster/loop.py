@@ -29,7 +29,7 @@ from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.reading import named
 from reassign.controller.objects.store import Store
-from reassign.controller.plans.goal_watch import GoalReading, GoalWatch
+from reassign.controller.plans.goal_watch import GoalWatch
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
 from reassign.controller.writing.throttle_record import ThrottleRecord
@@ -52,6 +52,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Result
+from reassign.core.plans.model import ObservedCluster
 from reassign.core.throttle.drift import repeated_drift
 from reassign.core.throttle.stage import left_to_restore
 from reassign.core.tick import Memory, decide, doubts, gate, kept, marked, recorded, settle, unanswered
@@ -137,7 +138,7 @@ class ClusterLoop:
         finally:
             self.health.forget(self.name)
             self.metrics.forget(self.name)
-            self.goals.stop()
+            await self.goals.stop()
             await self.observer.close()
 
     async def _safe_tick(self) -> float | None:
@@ -276,18 +277,21 @@ class ClusterLoop:
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
-        goals = await self.parts.attempt(self._look_at_goals(), lambda _: None)
-        connection, settled = self.observer.connection, self.memory.recent.settled
-        served = self.plans.serve_cluster(cluster, resources, seen, connection, self.wake.set, goals, settled)
-        plans = await self.parts.attempt(served, lambda _: None)
+        plans = await self.parts.attempt(self._serve_plans(cluster, resources, seen), lambda _: None)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
 
-    async def _look_at_goals(self) -> GoalReading | None:
-        assert self.observer.client is not None
-        return self.goals.look(self.observer.client, self.plans.watched(self.key), self.wake.set)
+    async def _serve_plans(
+        self, cluster: KafkaCluster, resources: Sequence[Resource], seen: ObservedCluster
+    ) -> float | None:
+        """Serve the plans, with what was read of their goals; return in how many seconds to do so again, or None."""
+        connection, wake, settled = self.observer.connection, self.wake.set, self.memory.recent.settled
+        assert connection is not None
+        pinned = self.store.cluster_id(cluster.metadata.uid)
+        goals = self.goals.look(connection, pinned, self.plans.watched(self.key), wake)
+        return await self.plans.serve_cluster(cluster, resources, seen, connection, wake, goals, settled)
 
     def _restores(self, snapshot: Snapshot) -> bool:
         return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)

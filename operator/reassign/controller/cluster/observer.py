@@ -32,7 +32,6 @@ from reassign.kube.client import KubeClient
 SIZES_SECONDS = 2.0
 SURVEY_SECONDS = 15.0
 CONNECT_SECONDS = 8.0
-DISCONNECT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +185,7 @@ class Observer:
     async def disconnect(self) -> None:
         client, self.client = self.client, None
         if client:
-            with suppress(TimeoutError):  # a call that hangs in its thread
-                async with asyncio.timeout(DISCONNECT_SECONDS):
-                    await client.close()
+            await client.close()
 
     def _claim(self, client: KafkaClient, uid: str, cluster_id: str) -> ClaimState | None:
         """Keep the claim, and return what is known of it."""

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from reassign.controller.plans.job import Job
+from reassign.api.reassignment_plan import Goal
+from reassign.controller.plans.job import CONNECT_SECONDS, Job
+from reassign.core.cluster import check_identity
 from reassign.core.model.layout import Layout
 from reassign.core.model.problem import Problem
+from reassign.core.model.progress import duration
 from reassign.core.plans.goal import drained, is_watched, not_reached, unregistered
 from reassign.core.plans.model import GoalSeen, GoalUnseen, PlanResource
-from reassign.kafka.client import KafkaClient
+from reassign.errors import ClusterError, Reason
+from reassign.inspect.cluster import read_only
+from reassign.kafka.connection import Connection
 
 GOAL_SECONDS = 300.0
+READING_SECONDS = 240.0
+"""What one reading may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +44,8 @@ class GoalReading:
 
 @dataclass(slots=True)
 class GoalWatch:
-    """Reads beside the loop of one KafkaCluster: a broker that does not answer in time delays nothing else."""
+    """Reads beside the loop of one KafkaCluster, with a client of its own: a broker answers the requests of one
+    connection in turn, and one that does not answer in time delays nothing else."""
 
     explain: Callable[[Exception], Problem]
     _at: float = float("-inf")
@@ -46,19 +54,19 @@ class GoalWatch:
     _failed: GoalReading | None = None
 
     def look(
-        self, client: KafkaClient, plans: Sequence[PlanResource], wake: Callable[[], object]
+        self, connection: Connection, pinned: str | None, plans: Sequence[PlanResource], wake: Callable[[], object]
     ) -> GoalReading | None:
         """Return what has been read since the last look; of a reading that failed, why, until the next one has ended.
 
-        Begin with a reading where it is due; `wake` is called when it has ended.
+        Begin with a reading where it is due; `wake` is called when it has ended. `pinned` is the recorded id of the
+        Kafka cluster.
         """
         if self._task:
             return self._ended(self._task) if self._task.done() else self._failed
         if plans and time.monotonic() - self._at >= GOAL_SECONDS:
             self._at, self._plans = time.monotonic(), {plan.uid: plan.status.goal_observed_time for plan in plans}
             goals = {plan.spec.goal for plan in plans}
-            reading = client.observe_layout(lambda seen: {b for goal in goals for b in drained(goal, seen)})
-            self._task = asyncio.create_task(reading, name="goals")
+            self._task = asyncio.create_task(_read(connection, pinned, goals), name="goals")
             self._task.add_done_callback(lambda _: wake())
         return self._failed
 
@@ -72,7 +80,19 @@ class GoalWatch:
             self._failed = GoalReading(self.explain(error), self._plans)
             return self._failed
 
-    def stop(self) -> None:
-        """End the reading under way."""
+    async def stop(self) -> None:
+        """End the reading under way, with its connection closed."""
         if self._task:
             self._task.cancel()
+            await asyncio.wait([self._task])
+
+
+async def _read(connection: Connection, pinned: str | None, goals: Collection[Goal]) -> Layout:
+    try:
+        async with asyncio.timeout(READING_SECONDS), read_only(connection, CONNECT_SECONDS) as client:
+            layout = await client.observe_layout(lambda seen: {b for goal in goals for b in drained(goal, seen)})
+    except TimeoutError:
+        message = f"where all replicas are could not be read within {duration(READING_SECONDS)}"
+        raise ClusterError(Reason.CLUSTER_UNREACHABLE, message) from None
+    check_identity(pinned, layout.cluster_id)
+    return layout

@@ -26,6 +26,7 @@ class Layout:
     """Topics that are there, and could not be read, or not their configurations."""
     lists_fenced: bool = False
     """Whether fenced brokers are among `brokers` (Kafka 4.0), so that one that is missing is not registered."""
+    cluster_id: str = ""
 
     @property
     def ids(self) -> frozenset[int]:
@@ -70,6 +71,7 @@ def layout_seen(snapshot: Snapshot) -> Layout:
         log_dirs=snapshot.log_dirs,
         unread=frozenset(snapshot.unread_topics),
         lists_fenced=snapshot.lists_fenced,
+        cluster_id=snapshot.cluster_id,
     )
 
 

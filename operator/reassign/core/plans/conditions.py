@@ -12,6 +12,7 @@ from reassign.core.model.progress import duration
 from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
+from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.waits import PASSES
 from reassign.core.plans.model import (
     AddFinalizer,
@@ -39,9 +40,13 @@ def states_of(
     seen: ObservedCluster,
     spoilt: Problem | None,
     differs: Sequence[str],
+    awaited: Sequence[TopicPartition],
     ahead: Sequence[Resource],
 ) -> list[ConditionState]:
-    """Return the conditions of a plan that is made and not carried out yet."""
+    """Return the conditions of a plan that is made and not carried out yet.
+
+    The next wave waits for metadata to show what became of the `awaited` partitions.
+    """
     in_flight = [current] if current and current not in ahead and active(current.record) else []
     moving = bool(in_flight) or any(active(wave.record) for wave in ahead)
     goes_on = _goes_on([*in_flight, *ahead])
@@ -62,8 +67,14 @@ def states_of(
         return _unapproved(plan, goes_on)
     if current and not current.spec.suspend and (held := held_of(current)):
         return _as_its_wave(current, held)
-    turn = f"{current.name} is {'next' if current.spec.suspend else 'under way'}" if current else ""
+    turn = _turn(current, awaited) if current else ""
     return unsettled("WaveInFlight", f"{summary_of(plan.status.waves)}; {turn}{_goes_on(ahead)}")
+
+
+def _turn(wave: Resource, awaited: Sequence[TopicPartition]) -> str:
+    if awaited:
+        return f"{wave.name} waits until metadata shows what became of {listed(awaited)}"
+    return f"{wave.name} is {'next' if wave.spec.suspend else 'under way'}"
 
 
 def _goes_on(waves: Sequence[Resource]) -> str:

@@ -17,10 +17,9 @@ from reassign.api.limits import MAX_WAVES
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import Approval, BalanceStatus, ReassignmentPlanStatus, Wave, WaveState
 from reassign.core.model.problem import Problem
-from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
-from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.plans import staleness
 from reassign.core.plans.conditions import done, goal_met, names, refusal, stalls, states_of, summary_of
 from reassign.core.plans.goal import cut_short
@@ -88,14 +87,15 @@ def refused(
 ) -> ReassignmentPlanStatus:
     """Return the status of a plan whose step the API server has refused: the next reconciliation tries it again.
 
-    What is carried out stays so, and its summary says what was refused.
+    What is carried out stays so, and its summary says what was refused. What is in flight stays Reconciling.
     """
     status, message = decision.status, f"{refusal(step)}: {problem.message}; it is tried again"
     if any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in status.conditions) and not plan.deleted:
         return status.model_copy(update={"summary": cut(f"{status.summary}; {message}")})
     states = unsettled(problem.reason, message)
-    stale = [c for c in status.conditions if c.type == "PlanStale"]
-    states += [ConditionState(c.type, True, c.reason, c.message) for c in stale]
+    moving = isinstance(step, SuspendWave) or any(wave.state is WaveState.RUNNING for wave in status.waves)
+    kept = ({"PlanStale", "Reconciling"} if moving else {"PlanStale"}) - {state.type for state in states}
+    states += [ConditionState(c.type, True, c.reason, c.message) for c in status.conditions if c.type in kept]
     return _status(plan, status, states, now)
 
 
@@ -216,8 +216,8 @@ class WaveStop:
     spoilt: Problem | None
     differences: Sequence[str]
     """How the cluster differs from what the next wave expects."""
-    unsettled: bool
-    """Whether metadata may show the past of a partition in the next wave."""
+    unsettled: Sequence[TopicPartition]
+    """Partitions in the next wave of which metadata may show the past."""
     stale_digest: str | None
     """The plan that was approved before the cluster differed."""
     unapproved: bool
@@ -240,6 +240,7 @@ def _carry_out(
     progress = _wave_progress(plan, waves, unread)
     if progress.done:
         return _carried_out(plan, progress.status, seen, now, goal)
+    progress = replace(progress, status=_forecast(progress.status))
     if not plan.has_finalizer:
         states = unsettled("WaveDue", "a wave is not done any more")
         return PlanDecision([AddFinalizer()], _status(plan, progress.status, states, now))
@@ -250,10 +251,12 @@ def _carry_out(
         steps.append(StartWave(progress.due))
     ahead = [w for w in progress.running if w not in to_suspend and not (w is progress.current and plan.approved)]
     status = progress.status.model_copy(update={"stale_digest": stop.stale_digest})
-    if stop.unsettled and not stop.differences and any(c.type == "PlanStale" for c in plan.status.conditions):
+    was_stale = any(c.type == "PlanStale" for c in plan.status.conditions)
+    if was_stale and stop.unsettled and not (stop.differences or stop.unapproved):
         states = _as_before(plan)  # whether it fits again is not known yet
     else:
-        states = states_of(replace(plan, status=status), progress.current, seen, stop.spoilt, stop.differences, ahead)
+        now_so = replace(plan, status=status)
+        states = states_of(now_so, progress.current, seen, stop.spoilt, stop.differences, stop.unsettled, ahead)
     return PlanDecision(steps, _status(plan, status, states, now))
 
 
@@ -284,7 +287,7 @@ def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unre
 def _why_no_wave_may_start(
     plan: PlanResource, progress: WaveProgress, seen: ObservedCluster, is_settled: IsSettled
 ) -> WaveStop:
-    differs, waits = list[str](), False
+    differs, waits = list[str](), list[TopicPartition]()
     if progress.due and isinstance(seen, Snapshot):
         differs = staleness.differences(progress.due, seen, is_settled)
         waits = staleness.unsettled(progress.due, seen, is_settled)
@@ -306,15 +309,14 @@ def _carried_out(
 ) -> PlanDecision:
     """Say that all is done, and what came of the goal; once status says so, the finalizer goes."""
     true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
-    since = next((condition.last_transition_time for condition in true if condition.type == "Succeeded"), None)
+    if not any(condition.type == "Succeeded" for condition in true):
+        return PlanDecision([], _status(plan, _forecast(status), done(status, plan.approved), now))
     as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
-    if since is None:
-        return PlanDecision([], _status(plan, status, done(status, plan.approved), now))
     steps: list[PlanStep] = [RemoveFinalizer()] if plan.has_finalizer else []
     if isinstance(goal, GoalSeen):
-        status = _as_seen(plan, status, goal, since, now)
+        status = _as_seen(status, goal, now)
     unseen = goal if isinstance(goal, GoalUnseen) else None
-    if not _observed(status, since):
+    if status.goal_observed_time is None:
         if isinstance(seen, Snapshot):
             steps.append(ObserveGoal())
         else:
@@ -322,28 +324,24 @@ def _carried_out(
     return PlanDecision(steps, _status(plan, status, as_before, now, unseen))
 
 
-def _observed(status: PlanStatusReadBack, since: datetime) -> bool:
-    """Whether the whole goal was observed since the last wave has ended."""
-    return status.goal_observed_time is not None and status.goal_observed_time >= since
+def _forecast(status: ReassignmentPlanStatus) -> ReassignmentPlanStatus:
+    """Return the status of a plan that is not carried out: what was observed before may be so no more."""
+    return status.model_copy(update={"goal_observed_time": None})
 
 
-def _as_seen(
-    plan: PlanResource, status: ReassignmentPlanStatus, goal: GoalSeen, since: datetime, now: datetime
-) -> ReassignmentPlanStatus:
+def _as_seen(status: ReassignmentPlanStatus, goal: GoalSeen, now: datetime) -> ReassignmentPlanStatus:
     """Return the status with what was observed; its time is that of the first observation which was the same."""
-    before, unmet, balance = plan.status, goal.unmet, plan.status.balance
-    if goal.after is not None:
-        balance = BalanceStatus(before=balance.before if balance else (), after=goal.after)
-    elif not _observed(before, since):
-        return status
+    unmet, balance = goal.unmet, status.balance
+    if goal.after is None:
+        unmet = (*unmet, *(part for part in status.unmet if part.part in OBSERVED_ONCE))
     else:
-        unmet = (*unmet, *(part for part in before.unmet if part.part in OBSERVED_ONCE))
+        balance = BalanceStatus(before=balance.before if balance else (), after=goal.after)
     found = status.model_copy(
         update={"unmet": cut_short(unmet), "balance": balance, "unregistered_brokers": goal.unregistered}
     )
-    if found == status and _observed(before, since):
+    if found == status and status.goal_observed_time:
         return status
-    return found.model_copy(update={"goal_observed_time": max(now, since)})
+    return found.model_copy(update={"goal_observed_time": now})
 
 
 def next_wave(plan: PlanResource, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:

@@ -22,9 +22,9 @@ def differences(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> li
     return [*islice(_differences(wave, snapshot, is_settled), MAX_DIFFERENCES)]
 
 
-def unsettled(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> bool:
-    """Whether metadata may show the past of a partition that the wave has not begun to move."""
-    return any(not _known(tp, snapshot, is_settled) for tp, _ in _left(wave))
+def unsettled(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> list[TopicPartition]:
+    """Return the partitions, sorted, that the wave has not begun to move and of which metadata may show the past."""
+    return sorted(tp for tp, _ in _left(wave) if not _known(tp, snapshot, is_settled))
 
 
 def _differences(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> Iterator[str]:
