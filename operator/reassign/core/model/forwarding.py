@@ -74,8 +74,8 @@ class Doubts(NamedTuple):
     """The doubts that an observation is to settle."""
 
     brokers: tuple[int, ...] = ()
-    """Brokers with writes that were not answered: that of moves and of topics comes first, since its metadata shows when
-    a change of a topic has landed. That of a broker whose own configurations were changed does not."""
+    """Brokers with writes that were not answered. That of moves and of topics comes first: its metadata shows when a
+    change of a topic has landed. That of a broker whose own configurations were changed does not."""
     offsets: bool = False
     """Whether offsets of the metadata log are needed, too."""
     reader: int | None = None
