@@ -276,7 +276,7 @@ def test_a_copy_between_directories_is_not_blamed_on_the_reader() -> None:
     assert "broker 0 has copied nothing" in (driver.resources["a"].status.partitions[0].message or "")
 
 
-def test_a_directory_that_is_gone_stalls_at_once_though_the_reader_lags() -> None:
+def test_a_directory_that_is_gone_stalls_though_the_reader_lags() -> None:
     driver = directed_and_hidden()
     driver.kafka.log_dirs[2] = {"/a": LogDir(logs={P0: 100}, futures={})}
     driver.ticks(5)
@@ -292,7 +292,7 @@ def test_a_broker_that_the_reader_shows_fenced_explains_no_hidden_end() -> None:
     assert names_the_reader(driver)
 
 
-def test_a_cancel_says_how_to_leave_a_fenced_broker_though_the_reader_lags() -> None:
+def test_a_cancel_names_a_fenced_broker_though_the_reader_lags() -> None:
     driver = asking((0, 2), ["/b", "/b"], stallTimeoutSeconds=TIMEOUT)
     driver.ticks(3)
     driver.stand_still(*driver.kafka.brokers)
