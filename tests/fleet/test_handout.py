@@ -358,7 +358,7 @@ def test_where_the_newest_snapshot_is_of_the_future_one_before_counts(spark: Spa
         (name, "FutureSnapshot") for name in ("clock", "folder", "only")
     }
     assert result.summaries.keys() == {"clock", "folder"}
-    assert not run(spark, job, lambda: None).reused  # its time comes
+    assert run(spark, job, lambda: None).reused  # until its day comes
 
 
 def test_a_file_that_is_too_large_leaves_out_its_cluster_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -110,10 +110,9 @@ def test_a_day_that_cannot_be_read_leaves_out_what_may_be_in_it(spark: SparkSess
     wave = tmp_path / "manifests" / "clusters" / "hidden" / "wave-1.yaml"
     wave.write_text("")
     result = stages.run(spark, Job(str(root), policy, str(tmp_path / "work"), tmp_path / "manifests"), lambda: None)
-    assert {name: problem["reason"] for name, problem in result.left_out.items()} == {
-        "before": "FileNotRead",
-        "date=2026-01-30/": "FileNotRead",
-    }
+    left_out = {name: problem["reason"] for name, problem in (result.left_out | result.days).items()}
+    assert left_out == {"before": "FileNotRead", "date=2026-01-30/": "FileNotRead"}
+    assert (result.clusters, result.left_out.keys()) == (2, {"before"})
     assert "a newer one may be in date=2026-01-30: it cannot be read" in result.left_out["before"]["message"]
     assert result.summaries.keys() == {"after"}
     assert wave.exists()

@@ -439,7 +439,7 @@ class Driver:
         held = {via for lands, via, _ in self.limbo if lands - self.now > 5}
         up = sorted(b.id for b in self.kafka.brokers.values() if not b.fenced and b.id not in held | self.silent)
         heard = [broker for broker in up if broker in asked.brokers]
-        via = next((broker for broker in [*heard, *asked.first, *up] if broker in up), None)
+        via = next((broker for broker in [*asked.first, *heard, *up] if broker in up), None)
         brokers = frozenset([*heard, *([] if via is None else [via])])
         ended = any(tp not in self.kafka.reassignments for tp in asked.lately)
         needed = asked.offsets or ended or asked.reader not in (None, via)

@@ -303,6 +303,15 @@ def test_a_lost_answer_counts_for_a_partition_too() -> None:
     assert settled == [False, False, True]
 
 
+def test_a_broker_that_time_has_shown_is_late_no_longer() -> None:
+    recent = Recent().observe(0.0, 0.0, (), (), read(100, 50)).observe(3.0, 3.0, (), (), read(100, 50))
+    late = [
+        (recent := recent.observe(at, at, (), (), Forwarded(0, {0}, None, 0))).lagging(P0) for at in (5.9, 6.0, 40.0)
+    ]
+    assert late == [0, None, None]
+    assert not recent.is_stale(P0)
+
+
 def test_another_reader_settles_three_seconds_after_it_was_seen_behind() -> None:
     recent = Recent(now=9.0, started=-100.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
     for at in (10.0, 25.0, 41.0):

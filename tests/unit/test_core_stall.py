@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reassign.core.model.snapshot import Broker, LogDir
+from tests.unit.log_dirs import asking
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, states, true_conditions
 
 P0, P1 = partitions(2)
@@ -251,3 +252,55 @@ def test_a_reader_that_lags_explains_nothing_while_the_move_is_listed() -> None:
     driver.restart()
     driver.ticks(TIMEOUT + 5)
     assert "broker 2 has copied nothing" in (driver.resources["a"].status.partitions[0].message or "")
+
+
+def directed_and_hidden() -> Driver:
+    """Partition 0 has left the list on its way from 0, 1 to 0, 2, both in /b, and no metadata is fetched any more."""
+    driver = asking((0, 2), ["/b", "/b"], stallTimeoutSeconds=TIMEOUT)
+    driver.ticks(3)
+    driver.stand_still(*driver.kafka.brokers)
+    driver.kafka.copy(P0)
+    return driver
+
+
+def test_a_copy_between_directories_is_not_blamed_on_the_reader() -> None:
+    driver = directed_and_hidden()
+    driver.standing.clear()
+    driver.tick()
+    driver.stand_still(*driver.kafka.brokers)
+    driver.restart()
+    driver.ticks(TIMEOUT - 5)
+    assert driver.recent.lagging(P0) == 0
+    assert (states(driver), reason(driver)) == ({P0: "InFlight"}, None)
+    driver.ticks(6)
+    assert "broker 0 has copied nothing" in (driver.resources["a"].status.partitions[0].message or "")
+
+
+def test_a_directory_that_is_gone_stalls_though_the_reader_lags() -> None:
+    driver = directed_and_hidden()
+    driver.kafka.log_dirs[2] = {"/a": LogDir(logs={P0: 100}, futures={})}
+    driver.ticks(5)
+    assert driver.recent.lagging(P0) == 0
+    assert true_conditions(driver) == {"Reconciling": "PartitionsInFlight", "Stalled": "UnknownLogDir"}
+
+
+def test_a_broker_that_the_reader_shows_fenced_explains_no_hidden_end() -> None:
+    driver = directed_and_hidden()
+    driver.kafka.copy_between_dirs(P0)
+    dies(driver.kafka)
+    driver.ticks(5)
+    assert names_the_reader(driver)
+
+
+def test_a_cancel_names_a_fenced_broker_though_the_reader_lags() -> None:
+    driver = asking((0, 2), ["/b", "/b"], stallTimeoutSeconds=TIMEOUT)
+    driver.ticks(3)
+    driver.stand_still(*driver.kafka.brokers)
+    driver.delete("a")
+    driver.tick()
+    driver.kafka.brokers[0] = Broker(0, fenced=True)
+    driver.ticks(TIMEOUT + 5)
+    said = driver.resources["a"].status.partitions[0]
+    assert driver.recent.lagging(P0) is not None
+    assert said.reason == "BrokerFenced"
+    assert "deletionPolicy: Orphan" in (said.message or "")

@@ -8,7 +8,7 @@ import pytest
 
 from reassign.files.checks import Metadata
 from reassign.files.schema import SCHEMAS
-from reassign.fleet.choose import Chosen, File, Folder, Verdict, checked, choose, digest, presumed, wanted
+from reassign.fleet.choose import Chosen, File, Folder, Verdict, checked, choose, digest, later, presumed, wanted
 
 ROWS = dict.fromkeys(SCHEMAS, 3)
 ROWS_OF_VERSION_2 = {name: 3 for name in SCHEMAS if name != "unseen"}
@@ -181,6 +181,12 @@ def test_a_day_is_of_the_future_until_an_hour_before_it_begins() -> None:
     files = [File("date=2026-02-01/cluster=a/brokers.parquet", 1)]
     assert wanted(files, NOW) == {}
     assert wanted(files, NOW + timedelta(minutes=30)).keys() == {Folder("2026-02-01", "a")}
+
+
+def test_a_day_of_the_future_is_named_until_it_comes() -> None:
+    files = [*snapshot("a", "2026-02-01"), *snapshot("b", "2062-01-31"), *snapshot("c", "2026-01-31")]
+    assert later(files, NOW) == ["2026-02-01", "2062-01-31"]
+    assert later(files, NOW + timedelta(minutes=30)) == ["2062-01-31"]
 
 
 UNLISTED = File("date=2026-01-02", 0, kind="FileNotRead", problem="it cannot be read (Permission denied)")

@@ -179,6 +179,13 @@ def test_nothing_goes_while_a_folder_of_snapshots_is_misnamed(tmp_path: Path) ->
     assert write(tmp_path, others) == Emitted(written=0, unchanged=1, removed=2, dropped=("b",))
 
 
+def test_nothing_goes_while_clusters_may_be_hidden(tmp_path: Path) -> None:
+    write(tmp_path, ROWS)
+    files = files_of("a", ROWS, Terms()).items()
+    kept = emit(tmp_path, (("a", *file) for file in files), ABOUT, {"a": {"state": "Planned"}}, hidden=True)
+    assert kept == Emitted(written=0, unchanged=1, removed=0)
+
+
 def test_a_link_for_a_clusters_folder_is_refused_before_any_write(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "tree" / "clusters").mkdir(parents=True)

@@ -34,7 +34,7 @@ def shown(result: Result, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_unknown_numbers_of_a_cluster_are_shown_as_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    text = shown(Result(2, {}, (), [UNKNOWN, LOAD], {}, None), capsys)
+    text = shown(Result(2, {}, {}, (), [UNKNOWN, LOAD], {}, None), capsys)
     main, other = (next(line for line in text.splitlines() if line.startswith(name)) for name in ("main", "other"))
     assert "150 % of the mean" in main
     assert other.split()[-3:] == ["unknown"] * 3
@@ -47,7 +47,7 @@ def test_what_is_wrong_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) ->
     assert found["a"]["message"] == (
         "the snapshot of 2026-01-31 cannot be trusted: brokers: broker 1 and 1 more; take it again"
     )
-    text = shown(Result(2, found, tuple(verdicts), [], {}, None), capsys)
+    text = shown(Result(2, found, {}, tuple(verdicts), [], {}, None), capsys)
     [line] = [line for line in text.splitlines() if line.startswith("BrokerTwice")]
     assert line.split()[:4] == ["BrokerTwice", "2", "4", "yes"]
 

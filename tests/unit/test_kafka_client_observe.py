@@ -288,7 +288,17 @@ def test_offsets_that_may_not_be_read_are_not_known() -> None:
     assert (wire.asked_for_offsets, forwarded.offsets, forwarded.fetched) == (1, None, None)
 
 
-def test_the_brokers_that_are_named_first_list_in_their_order() -> None:
+@pytest.mark.parametrize(
+    ("doubts", "expected"),
+    [
+        (Doubts(first=(2, 1)), [2, 1]),
+        (Doubts((0,), first=(2, 1)), [2, 1, 0]),
+        (Doubts((0,)), [0]),
+        (Doubts((0, 3), first=(3, 1)), [1, 0]),
+    ],
+    ids=["no doubt", "of another", "new process", "one does not answer"],
+)
+def test_the_brokers_that_are_named_first_list_before_those_in_doubt(doubts: Doubts, expected: list[int]) -> None:
     wire: Any = Offsets()
     order: list[Sequence[int]] = []
 
@@ -296,9 +306,14 @@ def test_the_brokers_that_are_named_first_list_in_their_order() -> None:
         order.append(first)
         return Offsets.read_by(wire, make, first)
 
-    wire.read_by = read_by
-    wire.observe(Doubts(first=(2, 1)))
-    assert [*order[0]] == [2, 1]
+    def read_from(broker: int, request: object, seconds: float) -> Any:
+        if broker == 3:
+            raise KafkaTimeoutError
+        return SimpleNamespace(error_code=0, error_message=None)
+
+    wire.read_by, wire.read_from = read_by, read_from
+    wire.observe(doubts)
+    assert [*order[0]] == expected
 
 
 @pytest.mark.parametrize(("first", "asked"), [((), [1, 2]), ((100, 2, 1), [2, 1]), ((1,), [1, 2])])

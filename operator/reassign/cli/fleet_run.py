@@ -44,7 +44,7 @@ def run(
     report: Path | None,
     plans: bool,
 ) -> bool:
-    """Run all stages that these options want; return whether no cluster was left out."""
+    """Run all stages that these options want; return whether no cluster, and no day, was left out."""
     page = report and _replaceable(report)
     if page:
         check_writable(page.parent, "a report")
@@ -62,12 +62,13 @@ def run(
         stages = other.submit(_imported, "fleet.stages")
         with started(master) as spark:
             result: Result = stages.result().run(spark, job, next_step)
-    for cluster, problem in sorted(result.left_out.items()):
-        out.say(f"left out: {cluster}: {problem['message']} ({problem['reason']})")
+    left_out = result.left_out | result.days
+    for name, problem in sorted(left_out.items()):
+        out.say(f"left out: {name}: {problem['message']} ({problem['reason']})")
     for cluster in result.emitted.dropped if result.emitted else ():
         out.say(f"removed: {cluster}: its manifests, since it has no snapshot any more")
     out.write_picture(_parts(result, work, manifests, report))
-    return not result.left_out
+    return not left_out
 
 
 def _replaceable(report: Path) -> Path:

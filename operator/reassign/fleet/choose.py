@@ -196,9 +196,20 @@ def wanted(files: Iterable[File], now: datetime | None = None) -> dict[Folder, l
     }
 
 
+def later(files: Iterable[File], now: datetime) -> list[str]:
+    """Return the dates of folders that have not come yet: when one comes, its snapshots count."""
+    named = (FOLDER.fullmatch(file.folder) for file in files)
+    return sorted({folder["date"] for folder in named if folder and is_later(folder["date"], now)})
+
+
 def presumed(folders: Iterable[Folder]) -> set[Folder]:
     """Return the newest folder of each cluster by its name; its content may say otherwise."""
     return set({folder.cluster: folder for folder in sorted(folders)}.values())
+
+
+def is_day(name: str) -> bool:
+    """Whether this stands in a verdict for the folder of a day, and is no cluster's name."""
+    return name.endswith("/") and DAY.fullmatch(name.removesuffix("/")) is not None
 
 
 def digest(files: Iterable[Mapping[str, Any]]) -> str:
@@ -288,7 +299,7 @@ def _judged(files: Sequence[File], now: datetime | None) -> _Judged:
     newest = _newest([one for one in candidates if one.folder not in spare], now)
     for day, problem in _unlisted(files):
         for one in newest.values():
-            if not _is_later(day, now) and (not _is_date(day), day) > one.age[:2]:
+            if not is_later(day, now) and (not _is_date(day), day) > one.age[:2]:
                 why = f"a newer one may be in date={day}: {problem}"
                 faults[one.folder].append((WHOLE, Kind.NOT_READ, 1, why))
     by_id = defaultdict(list)
@@ -367,14 +378,15 @@ def _faults(one: _Candidate, now: datetime | None) -> list[Fault]:
 
 def _future(one: _Candidate, now: datetime | None) -> str | None:
     """Return which date has not come yet, the folder's or the content's; None where both have."""
-    if _is_later(one.folder.date, now):
+    if is_later(one.folder.date, now):
         return f"{one.folder.date} has not come yet"
     if now and one.metadata and one.metadata.taken_at > now + CLOCKS:
         return f"it says that it was taken at {one.metadata.taken_at:%Y-%m-%d %H:%M} UTC, which has not come yet"
     return None
 
 
-def _is_later(day: str, now: datetime | None) -> bool:
+def is_later(day: str, now: datetime | None) -> bool:
+    """Whether a date has not come yet."""
     return now is not None and _is_date(day) and day > (now + CLOCKS).date().isoformat()
 
 

@@ -69,11 +69,13 @@ def emit(
     manifests: Iterable[tuple[str, str, str]],
     about: Mapping[str, Any],
     states: Mapping[str, Mapping[str, Any]],
+    *,
+    hidden: bool = False,
 ) -> Emitted:
     """Write the tree of a run.
 
     `manifests` yields cluster, file name and text, one manifest at a time (`rendered`). `about` describes the whole run
-    in the run manifest, and `states` each cluster, those left out included.
+    in the run manifest, and `states` each cluster, those left out included. With `hidden` there may be others.
 
     Raises PlanningError (CannotBeWritten).
     """
@@ -86,8 +88,8 @@ def emit(
             wanted.add(f"{cluster}/{name}")
             written += write(clusters / cluster / name, text.encode())
         folders = [each for each in sorted(clusters.glob("*")) if each.is_dir() and not each.is_symlink()]
-        misnamed = any(OBJECT_NAME.fullmatch(cluster) is None for cluster in states)  # its cluster is unknown
-        gone = [] if misnamed else [each.name for each in folders if each.name not in states]
+        unknown = hidden or any(OBJECT_NAME.fullmatch(cluster) is None for cluster in states)  # of a misnamed folder
+        gone = [] if unknown else [each.name for each in folders if each.name not in states]
         dropped = []
         for place in folders:
             ours = place.name in gone or (place.name in states and states[place.name]["state"] in PLANNED)

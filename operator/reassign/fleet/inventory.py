@@ -25,7 +25,7 @@ from reassign.files.schema import SCHEMAS
 from reassign.files.snapshots import REPLACED
 from reassign.fleet.choose import DAY, FOLDER, File, Kind
 from reassign.spark.storage import Storage, is_unreadable, spark_errors_as
-from reassign.spark.stored import Stored, find, largest
+from reassign.spark.stored import PATTERNS, Stored, find, is_pattern, largest
 
 LOCAL = "file:"
 ENDING = ".parquet"
@@ -111,6 +111,7 @@ def _found(spark: SparkSession, base: str) -> tuple[Stored, list[str], list[List
         below = (f"{day}/{name}" for day in days if day not in unread for name in storage.names(f"{root}/{day}"))
         clusters = [folder for folder in below if FOLDER.fullmatch(folder)]
         unread |= storage.unlisted(root, clusters)
+        unread |= dict.fromkeys(filter(is_pattern, clusters), f"its name has one of {PATTERNS}")
         folders = [folder for folder in clusters if folder not in unread]
         if not unread or not folders:
             raise

@@ -51,6 +51,7 @@ class Result(NamedTuple):
 
     clusters: int
     left_out: dict[str, Problem]  # by cluster
+    days: dict[str, Problem]  # by the folder of a day that cannot be listed, or is one of tables
     verdicts: Sequence[Verdict]
     loads: list[Row]  # of cluster_load the columns LOAD
     summaries: dict[str, Row]  # by cluster, as `summaries_of` returns them
@@ -70,14 +71,16 @@ def run(spark: SparkSession, job: Job, begin: Callable[[], None]) -> Result:
 
 
 def _run(spark: SparkSession, job: Job, kept: Kept, begin: Callable[[], None]) -> Result:
-    tables = _tables(spark, job, kept)
+    now = datetime.now(UTC)
+    tables = _tables(spark, job, kept, now)
     verdicts = [Verdict(**row) for row in rows_of(tables["verdicts"])]
     quarantine = [verdict for verdict in verdicts if verdict.quarantines]
     quarantined = problems(quarantine)
+    days = {name: quarantined.pop(name) for name in [*filter(choose.is_day, quarantined)]}
     summaries = summaries_of(tables["plans"])
     unplanned = {name: row["problem"] for name, row in summaries.items() if row["problem"]}
-    lost = any(verdict.kind in (Kind.LOST, Kind.NOT_READ, Kind.FUTURE) for verdict in verdicts)
-    if lost or any(problem["reason"] == Reason.PLANNING_FAILED for problem in unplanned.values()):
+    failed = any(problem["reason"] == Reason.PLANNING_FAILED for problem in unplanned.values())
+    if failed or any(_may_pass(verdict, now) for verdict in verdicts):
         kept.forget()  # another run may find it otherwise
     seen = [Seen(**row, problem=None) for row in rows_of(tables["newest"])]
     seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
@@ -91,7 +94,7 @@ def _run(spark: SparkSession, job: Job, kept: Kept, begin: Callable[[], None]) -
         }
         states = {each.cluster: _entry(each, summaries.get(each.cluster)) for each in seen}
         waves = {name: row["waves"] for name, row in summaries.items() if row["waves"]}
-        emitted = emit(job.manifests, _manifests(kept, waves), about, states)
+        emitted = emit(job.manifests, _manifests(kept, waves), about, states, hidden=bool(days))
     if job.report is not None:
         begin()
         parts = page.render(fleet(seen, quarantine, tables, kept.parts("details", OF_DETAILS), job.policy))
@@ -101,18 +104,24 @@ def _run(spark: SparkSession, job: Job, kept: Kept, begin: Callable[[], None]) -
     if not job.plans:
         assessed = {row["cluster"] for row in loads}
         summaries, unplanned = {}, {name: why for name, why in unplanned.items() if name not in assessed}
-    return Result(len(seen), quarantined | unplanned, verdicts, loads, summaries, emitted, kept.reused)
+    return Result(len(seen), quarantined | unplanned, days, verdicts, loads, summaries, emitted, kept.reused)
 
 
-def _tables(spark: SparkSession, job: Job, kept: Kept) -> dict[str, pa.Table]:
+def _may_pass(verdict: Verdict, now: datetime) -> bool:
+    """Whether another run over the same files may find it otherwise; dates that are to come are in their key."""
+    passes = verdict.kind == Kind.FUTURE and not choose.is_later(verdict.date, now)
+    return passes or verdict.kind in (Kind.LOST, Kind.NOT_READ)
+
+
+def _tables(spark: SparkSession, job: Job, kept: Kept, now: datetime) -> dict[str, pa.Table]:
     listing = inventory.take(spark, job.snapshots)
     clusters = {file.cluster for file in listing.files if file.cluster}
     if not any(file.day for file in listing.files):  # a day that cannot be listed may have others
         job.policy.check_patterns(clusters)
     if job.manifests:
         check_no_links(job.manifests, clusters)
-    key = hashed([listing.digest, program(), job.policy.digest])
-    return kept.tables(key, partial(one_pass, job, listing, datetime.now(UTC)))
+    key = hashed([listing.digest, program(), job.policy.digest, choose.later(listing.files, now)])
+    return kept.tables(key, partial(one_pass, job, listing, now))
 
 
 def summaries_of(plans: pa.Table) -> dict[str, Row]:

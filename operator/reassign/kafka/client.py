@@ -132,8 +132,8 @@ class KafkaClient:
         """Read all reassignments in flight, all brokers, these topics, and the sizes of these partitions.
 
         Each broker in doubt is asked for a list as well, which shows that it forwards to the controller again
-        (`Forwarding`). The list that counts is asked of one of them, where one answers, or else of the `first` that
-        does. Metadata is read from the broker of that list, if it answers, and behind the list the offsets of the
+        (`Forwarding`). The list that counts is asked of the `first` broker that answers, or else of one of those in
+        doubt. Metadata is read from the broker of that list, if it answers, and behind the list the offsets of the
         metadata log, if they are needed.
 
         Topics that do not exist are left out; min.insync.replicas may be 30 s old (`configs.CONFIG_SECONDS`). Unless
@@ -210,7 +210,8 @@ class KafkaClient:
         asked = doubts.brokers
         answers = await asyncio.gather(*(_heard(self._ask(requests.forwards, self._wire, b)) for b in asked))
         heard = [b for b, answer in zip(asked, answers, strict=True) if not isinstance(answer, Problem)]
-        listed = await self._call(requests.all_reassignments, self._wire, heard or doubts.first)
+        order = [broker for broker in (*doubts.first, *heard) if broker in heard or broker not in asked]
+        listed = await self._call(requests.all_reassignments, self._wire, order)
         reassignments, self._via = listed
         brokers = {*heard, *([] if self._via is None else [self._via])}
         ended = any(tp not in reassignments for tp in doubts.lately)

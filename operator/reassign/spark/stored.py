@@ -46,16 +46,20 @@ class Stored(NamedTuple):
             yield path.removeprefix(base).lstrip("/"), *statuses.get(path, (0, ""))  # Spark has no row of an empty file
 
 
+def is_pattern(path: str) -> bool:
+    """Whether Spark reads a path as a pattern, so that it cannot be given to it."""
+    return not set(path).isdisjoint(PATTERNS)
+
+
 def find(spark: SparkSession, base: str, ending: str, folders: Sequence[str] | None = None) -> Stored:
     """Return the files below a folder with this ending, or below those `folders` in it alone.
 
-    Raises PlanningError for a name that Spark cannot read.
+    Raises PlanningError for a base whose name is a pattern; no folder's may be one (`is_pattern`).
     """
     places = [base] if folders is None else [f"{base.rstrip('/')}/{folder}" for folder in folders]
-    for place in places:
-        if set(place) & set(PATTERNS):
-            why = f"{place} has one of {PATTERNS} in its name, which Spark reads as a pattern"
-            raise PlanningError(Reason.CANNOT_BE_READ, f"{why}: give the folder another name")
+    if is_pattern(base):
+        why = f"{base} has one of {PATTERNS} in its name, which Spark reads as a pattern"
+        raise PlanningError(Reason.CANNOT_BE_READ, f"{why}: give the folder another name")
     files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").option("ignoreMissingFiles", "true")
     content = files.option("pathGlobFilter", f"*{ending}").load(places)
     join: Any = spark.sparkContext._jvm.org.apache.hadoop.util.StringUtils.join  # type: ignore[union-attr]

@@ -24,10 +24,11 @@ class Awaited(NamedTuple):
         """Return what is awaited after an observation that began then, and whose list shows that it has ended.
 
         The end that was read just now is not late yet, if it is fetched by the next observation. Where the next answer
-        is lost, time counts from when the broker was last seen behind.
+        is lost, time counts from when the broker was last seen behind; once it suffices, the broker is not behind.
         """
         if forwarded.offsets is None:
-            return self if self.behind is None else self._replace(since=max(self.since, self.behind))
+            since = self.since if self.behind is None else max(self.since, self.behind)
+            return self._replace(since=since, behind=None if began - since >= SETTLE_SECONDS else self.behind)
         end = forwarded.offsets.end
         if self.end is not None:
             end = min(self.end, end)  # a log that shrinks was misread before

@@ -71,14 +71,11 @@ NOT_FORWARDED = Forwarded()
 
 
 class Doubts(NamedTuple):
-    """The doubts that an observation is to settle.
-
-    The first broker that answers is written to next. So the broker of moves and of topics comes first: its metadata
-    shows when a change of a topic has landed. That of a broker whose own configurations were changed does not.
-    """
+    """The doubts that an observation is to settle."""
 
     brokers: tuple[int, ...] = ()
-    """Brokers with writes that were not answered."""
+    """Brokers with writes that were not answered. That of moves and of topics comes first: its metadata shows when a
+    change of a topic has landed. That of a broker whose own configurations were changed does not."""
     offsets: bool = False
     """Whether offsets of the metadata log are needed, too."""
     reader: int | None = None
@@ -86,7 +83,8 @@ class Doubts(NamedTuple):
     lately: Collection[tuple[str, int]] = ()
     """Partitions that were busy a moment ago: they are needed if one of these is not listed now."""
     first: tuple[int, ...] = ()
-    """The brokers to ask for the list that counts, in this order, where none of those in doubt answers."""
+    """The brokers to ask for the list that counts, in this order, and then those in doubt. The one that answers is
+    written to next."""
 
 
 NO_DOUBTS = Doubts()

@@ -55,7 +55,7 @@ def _with_stalls(
             tracks[tp] = track = _track(before, (), Distance(0, frozenset()), recent.now)
             overdue = recent.now - track.since >= timeout
             if overdue or unseen:
-                problem = refused or unseen or _hangs(tp, entry, partition, snapshot, timeout)
+                problem = refused or _hangs(tp, entry, partition, snapshot, timeout, unseen)
                 rows[tp] = row.stalled(problem, overdue=overdue)
         elif entry.state in (State.IN_FLIGHT, State.SETTLING):
             move = _Move(tp, entry, partition, snapshot, timeout, unseen)
@@ -100,16 +100,24 @@ class _Move:
     def judged(self, row: Row, track: Track, now: float, *, throttled: bool) -> Row:
         """Return the row with what keeps the move from coming nearer, if it is known or has lasted."""
         overdue = now - track.since >= self.timeout
-        problem = (
-            self.unseen
-            or _known(self.tp, self.partition, self.distance.lacking, self.placements, self.snapshot)
-            or row.said(SayingKind.STALL)
-        )
+        problem = self._known or row.said(SayingKind.STALL)
         if overdue and problem is None:
             problem = self._unknown(track, throttled=throttled)
         if problem is None:
             return row
         return row.stalled(problem, overdue=overdue or problem.reason in WRONGLY_DIRECTED)
+
+    @property
+    def _known(self) -> Problem | None:
+        """What is wrong with what the move needs, if that is known.
+
+        Where metadata lags, and does not show the target, only what brokers report on their directories counts.
+        """
+        lacking, partition = self.distance.lacking, self.partition
+        directory = _of_directories(self.tp, self.placements, self.snapshot)
+        if self.unseen and (lacking or partition.replicas != self.entry.target):
+            return directory or self.unseen
+        return _of_brokers(lacking, partition, self.snapshot) or directory or _of_leader(partition)
 
     def _unknown(self, track: Track, *, throttled: bool) -> Problem:
         """Say what keeps a move from its end that no broker explains.
@@ -157,8 +165,10 @@ def _unseen(lagging: int | None) -> Problem | None:
     )
 
 
-def _hangs(tp: TopicPartition, entry: Entry, partition: Partition, snapshot: Snapshot, timeout: int) -> Problem:
-    """Say what a cancel waits for."""
+def _hangs(
+    tp: TopicPartition, entry: Entry, partition: Partition, snapshot: Snapshot, timeout: int, unseen: Problem | None
+) -> Problem:
+    """Say what a cancel waits for; `unseen` is why its end cannot be seen."""
     keepers = {broker for broker, _ in entry.log_dirs} & set(partition.replicas) & snapshot.brokers.keys()
     if down := {broker for broker in keepers if snapshot.brokers[broker].fenced}:
         return Problem(
@@ -167,6 +177,8 @@ def _hangs(tp: TopicPartition, entry: Entry, partition: Partition, snapshot: Sna
             f"directories after a restart; start {plural(down, 'it', 'them')}, or set deletionPolicy: Orphan "
             "on a resource that is deleted",
         )
+    if unseen:
+        return unseen
     if tp in snapshot.reassignments:
         return Problem(
             Reason.MOVE_STALLED,
@@ -192,14 +204,8 @@ def _bytes(
     return whole * (len(lacking) + len(copies)) - copied, copied
 
 
-def _known(
-    tp: TopicPartition,
-    partition: Partition,
-    lacking: frozenset[int],
-    places: Sequence[LogDirPlacement],
-    snapshot: Snapshot,
-) -> Problem | None:
-    """Say what is wrong with the brokers that the move needs, if that is known."""
+def _of_brokers(lacking: frozenset[int], partition: Partition, snapshot: Snapshot) -> Problem | None:
+    """Say what is wrong with the brokers that lack a replica."""
     if missing := lacking - snapshot.brokers.keys():
         return Problem(
             Reason.UNKNOWN_BROKER,
@@ -218,6 +224,11 @@ def _known(
             f"the log directory of the replica on {named_brokers(offline, 'is')} offline"
             f"{_offline_dirs(offline, snapshot)}; repair the disk and restart the broker, or correct the entry",
         )
+    return None
+
+
+def _of_directories(tp: TopicPartition, places: Sequence[LogDirPlacement], snapshot: Snapshot) -> Problem | None:
+    """Say what is wrong with the directories that are named, as their brokers report them."""
     if not can_be_directed(*tp) and (elsewhere := [p for p in places if p.known and not p.done]):
         return name_too_long(tp, elsewhere[0].broker)
     if unknown := [p for p in places if p.known and p.path not in snapshot.log_dirs[p.broker]]:
@@ -230,6 +241,10 @@ def _known(
         )
     if theirs := [place for place in places if place.copied_elsewhere]:
         return copy_of_others(theirs[0])
+    return None
+
+
+def _of_leader(partition: Partition) -> Problem | None:
     if partition.leader is None:
         return Problem(
             Reason.NO_LEADER,
