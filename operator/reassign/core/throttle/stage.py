@@ -30,9 +30,6 @@ from reassign.core.throttle.diff import Diff, fit, read_throttles, write_throttl
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
 
-OLD_SECONDS = 3600.0
-"""How long ago a recorded time has to be to be believed: where clocks differ, or one is set, that is by less."""
-
 
 @dataclass(frozen=True, slots=True)
 class ConfigRead:
@@ -140,12 +137,10 @@ def _recent_changes(
     """Add what a read shows; a new process takes the last write from the record.
 
     It may have been sent as late as when this process began. The recorded time is by a clock that may have been set
-    since: were it believed, a write could land when nothing names it any more. So only an old one counts.
+    since: were it believed, a write could land when nothing names it any more.
     """
     if record and not changes.now:
-        sent_at = recent.clock.since(record.sent_at) if record.sent_at else changes.started
-        old = changes.started - sent_at >= OLD_SECONDS
-        changes = replace(changes, earlier=Write(record.via, sent_at if old else changes.started))
+        changes = replace(changes, earlier=Write(record.via, changes.started))
     return changes.observe(read.began, recent.forwarding)
 
 
