@@ -246,26 +246,33 @@ def _as_refused(verdict: Verdict, unread: Set[TopicPartition], recent: Recent) -
     )
 
 
+def remember_throttles(
+    memory: ThrottleMemory, decision: ThrottleDecision, outcomes: Mapping[Change, Outcome], at: float
+) -> ThrottleMemory:
+    """Return what is remembered after the changes; `at` is when they ended."""
+    return replace(
+        memory,
+        recent=memory.recent.remember(outcomes, at).drifted(decision.drifted & {c.key for c in outcomes}, at),
+        problems={r: problem for r, problem in _failed(outcomes).items() if _can_be_set(r, decision.live)},
+    )
+
+
 def gate_throttles(
     verdicts: Sequence[Verdict],
     snapshot: Snapshot,
     read: ConfigRead,
     decision: ThrottleDecision,
-    memory: ThrottleMemory,
+    recent: RecentChanges,
     outcomes: Mapping[Change, Outcome],
-    at: float,
-) -> tuple[list[Verdict], ThrottleMemory]:
-    """Take out the steps whose throttle could not be set; `at` is when the changes ended."""
-    failed = {c.key.resource: o.problem for c, o in outcomes.items() if o.result is not Result.APPLIED}
-    memory = replace(
-        memory,
-        recent=memory.recent.remember(outcomes, at).drifted(decision.drifted & {c.key for c in outcomes}, at),
-        problems={resource: problem for resource, problem in failed.items() if _can_be_set(resource, decision.live)},
-    )
-    seen = memory.recent.over(read.observed)
-    problems = {**read.problems, **failed}
-    state = ThrottleState(decision.moves, decision.kept, decision.aim, seen, decision.live, problems, memory.recent)
-    return hold_back(verdicts, state.unthrottled, snapshot), memory
+) -> list[Verdict]:
+    """Take out the steps whose throttle could not be set; `recent` has the changes that were made."""
+    seen, problems = recent.over(read.observed), {**read.problems, **_failed(outcomes)}
+    state = ThrottleState(decision.moves, decision.kept, decision.aim, seen, decision.live, problems, recent)
+    return hold_back(verdicts, state.unthrottled, snapshot)
+
+
+def _failed(outcomes: Mapping[Change, Outcome]) -> dict[ConfigResource, Problem]:
+    return {change.key.resource: o.problem for change, o in outcomes.items() if o.result is not Result.APPLIED}
 
 
 def readable(
