@@ -298,12 +298,16 @@ def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Coll
 
 
 def needed(record: RecordedThrottles | None, snapshot: Snapshot) -> bool:
-    """Whether moves in flight need the throttles of a record; a copy on a broker that is down is no such move."""
+    """Whether moves in flight need the throttles of a record: those that can be seen, also between log directories."""
     if record is None:
         return False
-    copying = (snapshot.brokers.get(throttle.broker) for throttle in record.brokers if throttle.copying)
-    live = any(broker and not broker.fenced for broker in copying)
-    return live or bool(left_moves(record, frozenset(), snapshot))
+    return bool(left_moves(record, frozenset(), snapshot)) or any(
+        tp in directory.futures
+        for number, tps in log_dir_moves_of(record).items()
+        if (broker := snapshot.brokers.get(number)) and not broker.fenced and number not in snapshot.unread_log_dirs
+        for directory in snapshot.log_dirs.get(number, {}).values()
+        for tp in tps
+    )
 
 
 def _resources(keys: Iterable[ConfigKey], live: frozenset[int]) -> frozenset[ConfigResource]:
