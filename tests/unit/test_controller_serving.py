@@ -21,7 +21,7 @@ from reassign.controller.objects.store import Store
 from reassign.controller.server import Health
 from reassign.controller.supervisor import Supervisor
 from reassign.core.cluster import ClusterHold, check_identity, cluster_status, hold_now, hold_of, unready_status
-from reassign.core.duplicates import Peer, abandoned, duplicate_of, not_yet_stopped
+from reassign.core.duplicates import Peer, abandoned, duplicate_of, not_yet_stopped, peers_throttles
 from reassign.core.model.problem import Name, Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
@@ -174,6 +174,16 @@ def test_only_a_copy_that_is_seen_keeps_throttles(fields: dict[str, Any], down: 
     assert hold.keeps is keeps
     left = YOUNGER(unready="DuplicateCluster")._replace(throttle=record, keeps=hold.keeps)
     assert bool(abandoned(declared(OLDER()), snapshot, [OLDER(), left], NOW)) is not keeps
+
+
+def test_a_message_says_which_cluster_takes_throttles_over() -> None:
+    left = peer("c", "2026-01-03T00:00:00Z", "SecretNotFound")._replace(throttle=THROTTLE)
+    peers = [OLDER(), YOUNGER(unready="DuplicateCluster"), left]
+    snapshot = replace(SimKafka({}).snapshot(), cluster_id="one")
+    for of, taker in ((peers[0], "this one"), (peers[1], "the KafkaCluster that is served")):
+        _, younger = peers_throttles(declared(of), snapshot, peers, NOW)
+        assert younger is not None
+        assert f", {taker} takes them over, provided" in younger.message
 
 
 def deleted_at_once(*uids: str) -> dict[str, list[str]]:

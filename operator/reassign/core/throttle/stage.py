@@ -149,16 +149,16 @@ def _extent(snapshot: Snapshot, recent: Recent, rules: ThrottleRules) -> Extent:
 
     Nothing may be done while a younger KafkaCluster restores, or while our throttled moves run beside a claim.
     """
-    if rules.younger or (rules.claimed and desired((), snapshot, rules, recent)):
+    if rules.younger or (rules.yields and desired((), snapshot, rules, recent)):
         return Extent.NOTHING
-    return Extent.RESTORE if rules.older or rules.claimed else Extent.SET
+    return Extent.RESTORE if rules.older or rules.yields else Extent.SET
 
 
 def _held_by_others(
     verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, rules: ThrottleRules
 ) -> Sequence[Verdict]:
     """Hold back all throttled moves while another KafkaCluster or installation throttles these brokers."""
-    waits = rules.older or rules.younger or rules.claimed
+    waits = rules.older or rules.younger or rules.yields
     if waits is None:
         return verdicts
     moves = desired(verdicts, snapshot, rules, recent)
@@ -193,7 +193,7 @@ def _fitting(
     """Decide for the moves whose throttles fit into the record."""
     record = rules.record
     diff, kept = fit(record, moves, read.observed, memory.recent)
-    if rules.claimed:
+    if rules.yields:
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     return ThrottleDecision(
         record=_with_problem(_sent(diff, record, memory.recent, recent), {**memory.problems, **read.problems}),
