@@ -49,8 +49,6 @@ class Throttler:
     silent: set[int] = field(default_factory=set)
     """Brokers that answer nothing."""
     forwarding: Forwarding = field(default_factory=Forwarding)
-    sent_at: float | None = None
-    """When the last changes were sent, as the record has it."""
     _past: list[Store] = field(default_factory=list)
 
     def tick(
@@ -85,7 +83,6 @@ class Throttler:
             assert step.key in read_throttles(self.status), f"{step} is not recorded"
             via = self.forwarding.via_of(step.key.resource)
             assert via is not None
-            self.sent_at = self.now
             self.limbo.append((self.now + (lands_after or 0), via, step))
             self._land(self.now)
             outcome = APPLIED if lands_after is None else LOST
@@ -105,7 +102,7 @@ class Throttler:
             self.tick(moves)
 
     def restart(self) -> None:
-        earlier = None if self.sent_at is None else Write(self.forwarding.via, self.sent_at)
+        earlier = Write(self.forwarding.via, self.now) if self.status else None
         self.forwarding = Forwarding()
         self.lately = RecentChanges(started=self.now, earlier=earlier)
 

@@ -160,9 +160,9 @@ def test_a_broker_that_is_gone_for_good_does_not_hold_the_older_one(two: Two) ->
     for number in (1, 2, 3, 4):
         two.kafka.brokers.pop(number)
     two.store.put(two.kube.write("uid-uid-main-0", lambda obj: obj["spec"]["throttle"].pop("topics")))
-    assert peers_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.peers()) == (None, None)
+    assert peers_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.now) == (None, None)
     two.kafka.brokers[4] = Broker(4)
-    assert peers_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.peers())[1]
+    assert peers_throttles(two.cluster("older"), two.kafka.snapshot(), two.store.peers(), two.now)[1]
 
 
 @pytest.mark.parametrize(

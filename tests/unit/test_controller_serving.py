@@ -12,6 +12,7 @@ import pytest
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster
 from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.throttle_configs import LOG_DIR_RATE
 from reassign.controller import supervisor
 from reassign.controller.cluster.observer import Observer
 from reassign.controller.cluster.unserved import Unserved
@@ -19,11 +20,11 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.server import Health
 from reassign.controller.supervisor import Supervisor
-from reassign.core.cluster import ClusterHold, check_identity, cluster_status, hold_of, unready_status
-from reassign.core.duplicates import Peer, abandoned, duplicate_of, not_yet_stopped
+from reassign.core.cluster import ClusterHold, check_identity, cluster_status, hold_now, hold_of, unready_status
+from reassign.core.duplicates import Peer, abandoned, duplicate_of, not_yet_stopped, peers_throttles
 from reassign.core.model.problem import Name, Problem
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.errors import ClusterError, MissingReferenceError, Reason
 from tests.unit.clusters import cluster, move
 from tests.unit.sim import START, SimKafka
@@ -145,6 +146,44 @@ def test_only_the_served_cluster_takes_over_what_another_left(
 
     assert found(OLDER()) == taken
     assert found(YOUNGER()) == []
+
+
+COPIED = TopicPartition("orders", 0)
+RATE = {"name": LOG_DIR_RATE, "value": "7168"}
+COPYING = {"broker": 0, "configs": [RATE], "copying": [{"topic": "orders", "partitions": [0]}]}
+UNDER_WAY = {0: {"/a": LogDir(logs={COPIED: 9}), "/b": LogDir(futures={COPIED: 3})}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "down", "keeps"),
+    [
+        ({"log_dirs": UNDER_WAY}, False, True),
+        ({"log_dirs": UNDER_WAY}, True, False),
+        ({"log_dirs": {0: {"/a": LogDir(), "/b": LogDir(logs={COPIED: 9})}}}, False, False),
+        ({"log_dirs": {}}, False, False),
+        # its Kafka user lost the right to see them after the last report
+        ({"log_dirs": UNDER_WAY, "unread_log_dirs": {0: Problem(Reason.NOT_AUTHORIZED, "")}}, False, False),
+    ],
+)
+def test_only_a_copy_that_is_seen_keeps_throttles(fields: dict[str, Any], down: bool, keeps: bool) -> None:
+    record = RecordedThrottles.parse({"brokers": [COPYING]})
+    kafka = SimKafka({COPIED: (0, 1, 2)})
+    kafka.brokers[0] = Broker(0, fenced=down)
+    snapshot = replace(kafka.snapshot(), cluster_id="one", **fields)
+    hold = hold_now(declared(OLDER()), snapshot, [], [], record, NOW)
+    assert hold.keeps is keeps
+    left = YOUNGER(unready="DuplicateCluster")._replace(throttle=record, keeps=hold.keeps)
+    assert bool(abandoned(declared(OLDER()), snapshot, [OLDER(), left], NOW)) is not keeps
+
+
+def test_a_message_says_which_cluster_takes_throttles_over() -> None:
+    left = peer("c", "2026-01-03T00:00:00Z", "SecretNotFound")._replace(throttle=THROTTLE)
+    peers = [OLDER(), YOUNGER(unready="DuplicateCluster"), left]
+    snapshot = replace(SimKafka({}).snapshot(), cluster_id="one")
+    for of, taker in ((peers[0], "this one"), (peers[1], "the KafkaCluster that is served")):
+        _, younger = peers_throttles(declared(of), snapshot, peers, NOW)
+        assert younger is not None
+        assert f", {taker} takes them over, provided" in younger.message
 
 
 def deleted_at_once(*uids: str) -> dict[str, list[str]]:

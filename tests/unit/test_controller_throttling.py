@@ -409,7 +409,8 @@ def test_an_orphaned_copy_stays_throttled_until_log_dirs_show_its_end(operator: 
     operator.recent = operator.recent.remember([Instructed(COPY, True)], 0.5)
     throttled = {**START, broker(0): {LOG_DIR_RATE: "7168"}}
     # no copy shows yet: it was begun a moment ago
-    for now, seen in ((0.0, dirs()), (4.0, dirs(future=3)), (5.0, {}), (6.0, dirs(future=9))):
+    of_others: LogDirs = {0: {"/a": LogDir(), "/b": LogDir()}}
+    for now, seen in ((0.0, dirs()), (4.0, dirs(future=3)), (5.0, {}), (6.0, of_others), (7.0, dirs(future=9))):
         operator.show_changes()
         operator.recent = replace(operator.recent, now=now)
         assert operator.tick(shown(seen))

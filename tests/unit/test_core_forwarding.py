@@ -417,7 +417,9 @@ def throttles_left(said: timedelta, process: float) -> bool:
         (timedelta(minutes=-10), SETTLE_SECONDS, True),
         (timedelta(minutes=10), LANDING_SECONDS + SETTLE_SECONDS, False),
         (timedelta(minutes=-10), LANDING_SECONDS + SETTLE_SECONDS, False),
-        (timedelta(hours=2), SETTLE_SECONDS, False),
+        (timedelta(hours=2), SETTLE_SECONDS, True),
+        (timedelta(hours=-2), SETTLE_SECONDS, True),
+        (timedelta(hours=2), LANDING_SECONDS + SETTLE_SECONDS, False),
     ],
 )
 def test_a_clock_that_was_set_makes_no_record_of_a_throttle_go_early(

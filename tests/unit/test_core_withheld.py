@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, NoReturn
 
 import pytest
 
 from reassign.api.kafka_cluster import Execution
+from reassign.core import tick
+from reassign.core.admission.pacing import Pacer
 from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.model.forwarding import Forwarded
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.states import State
-from reassign.core.model.steps import Cancel
+from reassign.core.model.steps import Cancel, Outcome, Result
 from reassign.core.tick import Decision, decide, gate, kept, recorded, settle
 from reassign.errors import Reason
+from tests.unit.configs import broker, topic
 from tests.unit.sim import Driver, SimKafka, drive, partitions, resource, spec, without_record
 
 P0, P1 = partitions(2)
@@ -22,13 +27,16 @@ WAITS = Problem(Reason.THROTTLE_NOT_SET, "an older KafkaCluster restores its thr
 REFUSED = Problem(Reason.NOT_AUTHORIZED, "the API server refuses it")
 
 
-def decided(driver: Driver) -> Decision:
+def judged(driver: Driver) -> Decision:
     snapshot = driver.kafka.snapshot()
     driver.now += 1
-    driver.observe(snapshot.reassignments.keys(), snapshot.brokers.keys())
+    driver.observe(snapshot.reassignments.keys(), snapshot.brokers.keys(), Forwarded(1, {1, 2}))
     known = list(driver.resources.values())
-    decision = decide(known, snapshot, driver.read_configs(), driver.memory, driver.rules, driver.time)
-    return gate(decision, {}, driver.now)
+    return decide(known, snapshot, driver.read_configs(), driver.memory, driver.rules, driver.time)
+
+
+def decided(driver: Driver) -> Decision:
+    return gate(judged(driver), {}, driver.now)
 
 
 @pytest.mark.parametrize(
@@ -63,3 +71,26 @@ def test_a_cancel_that_nothing_could_be_kept_of_goes_on_later() -> None:
     assert decision.steps == ()
     [verdict] = settle(decision, {}, driver.now).verdicts
     assert verdict.record[P0].state is State.CANCELLING
+
+
+def wrong(*_: object, **__: object) -> NoReturn:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(("where", "function"), [(tick, "gate_throttles"), (Pacer, "admitted")])
+def test_a_bug_at_the_gate_forgets_no_throttle_that_may_land(
+    monkeypatch: pytest.MonkeyPatch, where: Any, function: str
+) -> None:
+    moving = resource({P0: (4, 2, 3)}, throttle={"interBroker": 204800})
+    driver = drive(SimKafka({P0: (1, 2, 3)}), moving)
+    driver.configs = {**{broker(number): {} for number in driver.kafka.snapshot().brokers}, topic(P0.topic): {}}
+    driver.now += 100
+    driver.memory = judged(driver).memory
+    decision = judged(driver)
+    lost = {change: Outcome(Result.UNKNOWN) for change in decision.throttle.changes}
+    assert {change.key.resource for change in lost} >= {broker(1), topic(P0.topic)}
+    monkeypatch.setattr(where, function, wrong)
+    after = gate(decision, lost, driver.now)
+    assert (len(after.errors), after.steps) == (1, ())
+    assert {sent.change for sent in after.memory.throttle.recent.sent} == lost.keys()
+    assert 1 not in after.memory.recent.forwarding.listed

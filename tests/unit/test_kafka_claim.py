@@ -178,6 +178,18 @@ def test_a_bug_in_keeping_the_claim_is_said(group: Group, monkeypatch: pytest.Mo
     assert membership.state.unclaimed is None
 
 
+def test_what_fails_over_a_line_that_was_replaced_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    membership, group = new(), Group()
+
+    def fails_when_replaced(*args: object) -> Any:
+        membership._wire = Group()  # type: ignore[assignment]
+        raise ValueError("closed")
+
+    monkeypatch.setattr(group, "read_from", fails_when_replaced)
+    rounds(membership, group, 1)
+    assert membership.state.unclaimed is None
+
+
 def test_what_a_strange_group_is_called_is_bounded(group: Group) -> None:
     group.strange["/10.0.0.9"] = b""
     group.protocol_type = "consumer\n" + "x" * 30_000

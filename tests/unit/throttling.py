@@ -37,6 +37,7 @@ from reassign.core.throttle.stage import (
     gate_throttles,
     left_to_restore,
     readable,
+    remember_throttles,
 )
 from reassign.errors import ConflictError
 from tests.unit.sim import resource
@@ -199,7 +200,8 @@ class Operator:
         self.memory = memory
         await self.actor.throttle_record.write(decision)
         outcomes = await self.actor._change(self.client, decision.changes)
-        gated, self.memory = gate_throttles(decided, snapshot, read, decision, memory, outcomes, time.monotonic())
+        self.memory = remember_throttles(memory, decision, outcomes, time.monotonic())
+        gated = gate_throttles(decided, snapshot, read, decision, self.memory.recent, outcomes)
         self.gated = {verdict.resource.uid: verdict for verdict in gated}
         return self.restores(snapshot.brokers)
 

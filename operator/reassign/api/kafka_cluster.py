@@ -398,8 +398,8 @@ class KafkaClusterStatus(Model):
     """The metadata.generation that this status is about; -1 before the first one is written."""
     conditions: Conditions = ()
     """Ready: the cluster is reached and served. Paused while True: nothing new starts, by execution or
-    pauseWhen. Unclaimed while True: another installation of the operator on the same brokers would not be noticed.
-    ThrottleDrift while True: another client changes throttles in use again and again.
+    pauseWhen. Unclaimed while True: another installation of the operator on the same brokers would not be noticed, or
+    has a claim that cannot be read. ThrottleDrift while True: another client changes throttles in use again and again.
     Reconciling while it connects, or cannot be reached for less than 10 minutes. Stalled while True: the message says
     what is wrong, and what to do."""
     cluster_id: ClusterId | None = None

@@ -173,7 +173,7 @@ def hold_now(
     """
     unseen = not_readable(cluster.metadata.namespace) if cluster.metadata.namespace in unreadable else None
     older = duplicate_of(cluster, snapshot.cluster_id, peers, now)
-    restoring, younger = peers_throttles(cluster, snapshot, peers)
+    restoring, younger = peers_throttles(cluster, snapshot, peers, now)
     return ClusterHold(
         hold=hold_of(cluster, unsettled, throttle, left_in_flight(throttle, snapshot))
         or older
@@ -211,9 +211,9 @@ def rules_of(cluster: DeclaredCluster, hold: ClusterHold, throttle: RecordedThro
         permission=permission_of(cluster),
         throttle=replace(
             ThrottleRules.of(cluster.spec, throttle),
-            older=hold.older or hold.restoring,
+            older=hold.older,
             younger=hold.younger,
-            claimed=hold.claimed or hold.restoring,
+            yields=hold.claimed or hold.restoring,
         ),
         unreadable=hold.unreadable,
     )

@@ -117,15 +117,16 @@ def not_taken_over(peer: Peer, met: Problem) -> Problem:
 
 
 def peers_throttles(
-    cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer]
+    cluster: DeclaredCluster, snapshot: Snapshot, peers: Collection[Peer], now: float
 ) -> tuple[Problem | None, Problem | None]:
     """Return why this one sets no throttle: an older, and a younger, KafkaCluster has set some on the same brokers.
 
     If both set rates, each would restore the other's. So the younger one restores its own first.
     """
     those = sorted(_with_throttles(cluster, snapshot, peers), key=lambda peer: peer.age)
-    older = next((_throttled("older", peer) for peer in those if peer.age < _age(cluster)), None)
-    return older, next((_throttled("younger", peer) for peer in those if peer.age > _age(cluster)), None)
+    taker = "the KafkaCluster that is served" if duplicate_of(cluster, snapshot.cluster_id, peers, now) else "this one"
+    older = next((_throttled("older", peer, taker) for peer in those if peer.age < _age(cluster)), None)
+    return older, next((_throttled("younger", peer, taker) for peer in those if peer.age > _age(cluster)), None)
 
 
 def _with_throttles(cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer]) -> Iterator[Peer]:
@@ -133,8 +134,8 @@ def _with_throttles(cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterabl
     return (peer for peer in same if peer.record_unread or left_to_restore(peer.throttle, snapshot.brokers))
 
 
-def _throttled(which: str, other: Peer) -> Problem:
-    takes = "this one takes them over, provided that the operator can read and write its ReassignmentRecord"
+def _throttled(which: str, other: Peer, taker: str) -> Problem:
+    takes = f"{taker} takes them over, provided that the operator can read and write its ReassignmentRecord"
     if other.unready == Reason.CLUSTER_NOT_FOUND:
         has = (
             " is gone and has left throttles on the same brokers: nothing throttled begins before they are restored. "

@@ -47,6 +47,7 @@ from reassign.core.throttle.stage import (
     ThrottleMemory,
     decide_throttles,
     gate_throttles,
+    remember_throttles,
 )
 from reassign.errors import Reason
 
@@ -234,29 +235,37 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
 
     The gate comes before the records: a cancel or a move that is recorded has passed it.
     """
-    memory = decision.memory
-    try:
-        verdicts, throttle = gate_throttles(
-            decision.verdicts, decision.snapshot, decision.configs, decision.throttle, memory.throttle, changes, at
-        )
-        memory = replace(
-            memory,
-            recent=memory.recent.remember_changes(changes),
-            throttle=throttle,
-            pacer=memory.pacer.admitted(verdicts, decision.snapshot),
-        )
-    except Exception as error:
-        decision = _only_undone(decision).failed(error)
-        verdicts = [*decision.verdicts]
-    stamped, recent = [], memory.recent
-    for verdict in verdicts:
+    for part in (_changed, _held_back):
+        try:
+            decision = part(decision, changes, at)
+        except Exception as error:
+            decision = _only_undone(decision).failed(error)
+    stamped, recent = [], decision.memory.recent
+    for verdict in decision.verdicts:
         try:
             verdict, recent = sent_through(verdict, recent, at)
         except Exception as error:
             decision, verdict = decision.failed(error), _only_undo(verdict)
         stamped.append(verdict)
-    memory = replace(memory, recent=recent)
+    memory = replace(decision.memory, recent=recent)
     return replace(decision, verdicts=tuple(stamped), memory=memory)
+
+
+def _changed(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> Decision:
+    """Remember what became of the changes."""
+    memory = decision.memory
+    throttle = remember_throttles(memory.throttle, decision.throttle, changes, at)
+    recent = memory.recent.remember_changes(changes)
+    return replace(decision, memory=replace(memory, recent=recent, throttle=throttle))
+
+
+def _held_back(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> Decision:
+    """Hold back the moves whose throttle could not be set."""
+    memory, snapshot = decision.memory, decision.snapshot
+    recent = memory.throttle.recent
+    verdicts = gate_throttles(decision.verdicts, snapshot, decision.configs, decision.throttle, recent, changes)
+    memory = replace(memory, pacer=memory.pacer.admitted(verdicts, snapshot))
+    return replace(decision, verdicts=tuple(verdicts), memory=memory)
 
 
 def recorded(

@@ -119,6 +119,8 @@ class Membership:
         except RuntimeError:
             return pause  # the line was closed, or this process may not write
         except Exception as error:
+            if wire is not self._wire:
+                return pause
             log.exception("the claim failed unexpectedly", group=self.group)
             problem = bug_problem(error, "the claim from being made")
             self.state = before.failed(problem, time.monotonic(), lasts=True)

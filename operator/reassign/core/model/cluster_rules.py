@@ -26,10 +26,10 @@ class ThrottleRules:
     maximum: int | str | None = None
     record: RecordedThrottles | None = None
     older: Problem | None = None
-    """An older KafkaCluster for the same brokers that is served, or restores its throttles: nothing new is set."""
+    """An older KafkaCluster for the same brokers that is served: nothing new is set."""
     younger: Problem | None = None
     """A younger KafkaCluster for the same brokers that has throttles to restore: nothing is touched."""
-    claimed: Problem | None = None
+    yields: Problem | None = None
     """Another installation's claim, or an older KafkaCluster that has set throttles as well: nothing is set, and what
     it has set over ours is left to it."""
     permission: Permission | None = None

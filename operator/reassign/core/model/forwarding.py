@@ -160,7 +160,3 @@ class Clock:
     def of(self, at: float) -> datetime:
         """Return a time of day, in whole seconds as records have it."""
         return (self.time + timedelta(seconds=at - self.monotonic)).replace(microsecond=0)
-
-    def since(self, time: datetime) -> float:
-        """Return the moment of a time of day, by the monotonic clock."""
-        return self.monotonic + (time - self.time).total_seconds()

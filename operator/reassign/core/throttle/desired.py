@@ -203,17 +203,18 @@ def _left_log_dir_moves(
 ) -> list[LogDirMove]:
     """Return copies between log directories that we throttled and no resource holds any more.
 
-    A broker that has not reported its copies may still be making them.
+    A broker that has not reported its copies may still be making them. So may one that was asked only for others.
     """
     left: dict[TopicPartition, set[int]] = defaultdict(set)
     for broker, tps in log_dir_moves_of(record).items():
-        directories = snapshot.log_dirs.get(broker)
+        directories = snapshot.log_dirs.get(broker, {}).values()
         for tp in tps - held:
             partition = snapshot.partition(tp)
             if partition is None or broker not in partition.replicas:
                 continue
-            copied = directories is None or any(tp in directory.futures for directory in directories.values())
-            if copied or not recent.shown(tp, broker):
+            copied = any(tp in directory.futures for directory in directories)
+            told = not all(d.online for d in directories) or any(tp in d.logs for d in directories)
+            if copied or not told or not recent.shown(tp, broker):
                 left[tp].add(broker)
     return [LogDirMove(tp, frozenset(brokers)) for tp, brokers in left.items()]
 

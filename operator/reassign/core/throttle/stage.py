@@ -30,9 +30,6 @@ from reassign.core.throttle.diff import Diff, fit, read_throttles, write_throttl
 from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
 from reassign.core.throttle.unrecorded import unrecorded
 
-OLD_SECONDS = 3600.0
-"""How long ago a recorded time has to be to be believed: where clocks differ, or one is set, that is by less."""
-
 
 @dataclass(frozen=True, slots=True)
 class ConfigRead:
@@ -140,12 +137,10 @@ def _recent_changes(
     """Add what a read shows; a new process takes the last write from the record.
 
     It may have been sent as late as when this process began. The recorded time is by a clock that may have been set
-    since: were it believed, a write could land when nothing names it any more. So only an old one counts.
+    since: were it believed, a write could land when nothing names it any more.
     """
     if record and not changes.now:
-        sent_at = recent.clock.since(record.sent_at) if record.sent_at else changes.started
-        old = changes.started - sent_at >= OLD_SECONDS
-        changes = replace(changes, earlier=Write(record.via, sent_at if old else changes.started))
+        changes = replace(changes, earlier=Write(record.via, changes.started))
     return changes.observe(read.began, recent.forwarding)
 
 
@@ -154,16 +149,16 @@ def _extent(snapshot: Snapshot, recent: Recent, rules: ThrottleRules) -> Extent:
 
     Nothing may be done while a younger KafkaCluster restores, or while our throttled moves run beside a claim.
     """
-    if rules.younger or (rules.claimed and desired((), snapshot, rules, recent)):
+    if rules.younger or (rules.yields and desired((), snapshot, rules, recent)):
         return Extent.NOTHING
-    return Extent.RESTORE if rules.older or rules.claimed else Extent.SET
+    return Extent.RESTORE if rules.older or rules.yields else Extent.SET
 
 
 def _held_by_others(
     verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, rules: ThrottleRules
 ) -> Sequence[Verdict]:
     """Hold back all throttled moves while another KafkaCluster or installation throttles these brokers."""
-    waits = rules.older or rules.younger or rules.claimed
+    waits = rules.older or rules.younger or rules.yields
     if waits is None:
         return verdicts
     moves = desired(verdicts, snapshot, rules, recent)
@@ -198,7 +193,7 @@ def _fitting(
     """Decide for the moves whose throttles fit into the record."""
     record = rules.record
     diff, kept = fit(record, moves, read.observed, memory.recent)
-    if rules.claimed:
+    if rules.yields:
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     return ThrottleDecision(
         record=_with_problem(_sent(diff, record, memory.recent, recent), {**memory.problems, **read.problems}),
@@ -251,26 +246,33 @@ def _as_refused(verdict: Verdict, unread: Set[TopicPartition], recent: Recent) -
     )
 
 
+def remember_throttles(
+    memory: ThrottleMemory, decision: ThrottleDecision, outcomes: Mapping[Change, Outcome], at: float
+) -> ThrottleMemory:
+    """Return what is remembered after the changes; `at` is when they ended."""
+    return replace(
+        memory,
+        recent=memory.recent.remember(outcomes, at).drifted(decision.drifted & {c.key for c in outcomes}, at),
+        problems={r: problem for r, problem in _failed(outcomes).items() if _can_be_set(r, decision.live)},
+    )
+
+
 def gate_throttles(
     verdicts: Sequence[Verdict],
     snapshot: Snapshot,
     read: ConfigRead,
     decision: ThrottleDecision,
-    memory: ThrottleMemory,
+    recent: RecentChanges,
     outcomes: Mapping[Change, Outcome],
-    at: float,
-) -> tuple[list[Verdict], ThrottleMemory]:
-    """Take out the steps whose throttle could not be set; `at` is when the changes ended."""
-    failed = {c.key.resource: o.problem for c, o in outcomes.items() if o.result is not Result.APPLIED}
-    memory = replace(
-        memory,
-        recent=memory.recent.remember(outcomes, at).drifted(decision.drifted & {c.key for c in outcomes}, at),
-        problems={resource: problem for resource, problem in failed.items() if _can_be_set(resource, decision.live)},
-    )
-    seen = memory.recent.over(read.observed)
-    problems = {**read.problems, **failed}
-    state = ThrottleState(decision.moves, decision.kept, decision.aim, seen, decision.live, problems, memory.recent)
-    return hold_back(verdicts, state.unthrottled, snapshot), memory
+) -> list[Verdict]:
+    """Take out the steps whose throttle could not be set; `recent` has the changes that were made."""
+    seen, problems = recent.over(read.observed), {**read.problems, **_failed(outcomes)}
+    state = ThrottleState(decision.moves, decision.kept, decision.aim, seen, decision.live, problems, recent)
+    return hold_back(verdicts, state.unthrottled, snapshot)
+
+
+def _failed(outcomes: Mapping[Change, Outcome]) -> dict[ConfigResource, Problem]:
+    return {change.key.resource: o.problem for change, o in outcomes.items() if o.result is not Result.APPLIED}
 
 
 def readable(
@@ -296,12 +298,16 @@ def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Coll
 
 
 def needed(record: RecordedThrottles | None, snapshot: Snapshot) -> bool:
-    """Whether moves in flight need the throttles of a record; a copy on a broker that is down is no such move."""
+    """Whether moves in flight need the throttles of a record: those that can be seen, also between log directories."""
     if record is None:
         return False
-    copying = (snapshot.brokers.get(throttle.broker) for throttle in record.brokers if throttle.copying)
-    live = any(broker and not broker.fenced for broker in copying)
-    return live or bool(left_moves(record, frozenset(), snapshot))
+    return bool(left_moves(record, frozenset(), snapshot)) or any(
+        tp in directory.futures
+        for number, tps in log_dir_moves_of(record).items()
+        if (broker := snapshot.brokers.get(number)) and not broker.fenced and number not in snapshot.unread_log_dirs
+        for directory in snapshot.log_dirs.get(number, {}).values()
+        for tp in tps
+    )
 
 
 def _resources(keys: Iterable[ConfigKey], live: frozenset[int]) -> frozenset[ConfigResource]:
