@@ -26,6 +26,7 @@ from reassign.core.throttle import diff as throttle
 from reassign.core.throttle.desired import InterBrokerMove, LogDirMove, bounded, desired, rates_of
 from reassign.core.throttle.stage import left_in_flight
 from reassign.errors import ClusterError, ConflictError, Reason
+from reassign.kafka.connection import Connection
 from tests.unit.configs import broker, copy, topic
 from tests.unit.sim import SimKafka, drive, resource, true_conditions
 from tests.unit.throttled_brokers import MOVING, NEW, OLD, P0, P1, START, Client, snapshot
@@ -150,7 +151,7 @@ def loop_of(operator: Operator, client: Client, monkeypatch: pytest.MonkeyPatch)
     unused: Any = None
 
     async def connected(observer: Any, _: object) -> Any:
-        observer.client = client
+        observer.client, observer.connection = client, Connection("b:9092")
         return client
 
     monkeypatch.setattr(Observer, "_connected", connected)
