@@ -48,7 +48,7 @@ overrides:
 - {clusters: [c3], goal: {drainBrokers: [77]}}
 """
 CLUSTERS = {
-    f"c{seed}": replace(cluster(Made(300 + 30 * seed, 6, seed=seed, racks=(3,))), id=f"id-{seed}") for seed in range(4)
+    f"c{seed}": replace(cluster(Made(300 + 300 * seed, 6, seed=seed, racks=(3,))), id=f"id-{seed}") for seed in range(4)
 }
 
 

@@ -156,7 +156,7 @@ def test_a_manifest_is_verified_against_the_brokers_and_nothing_moves(kafka: Kaf
             "partitions": [{"topic": name, "partition": p, "replicas": moves[p]} for p in moves],
         },
     }
-    (tmp_path / "m.yaml").write_text(yaml.safe_dump(manifest))
+    (tmp_path / "m.yaml").write_text(json.dumps(manifest))
 
     ran = run("verify", "-f", tmp_path / "m.yaml", "--bootstrap-server", kafka.brokers.bootstrap_servers)
 
