@@ -253,11 +253,13 @@ def test_a_log_dir_copy_has_its_rate_and_the_prior_one_is_restored(kafka: Kafka,
         copy.begin("1Ki")
         assert everything(kafka, name) == {**before, rate: "1024"}
         operator.restart()
+        operator.grow_up()
         copy.reconcile("1Ki")
         assert 0 < copy.bytes < 4 * MEGABYTE
         eventually(lambda: bool(copy.reconcile("1Gi")) and configs(kafka, broker(0))[rate] == str(2**30))
         eventually(lambda: copy.done)
         operator.restart()
+        operator.grow_up()
         eventually(lambda: bool(copy.reconcile("1Gi")) and operator.api.recorded is None)
         assert everything(kafka, name) == before
     finally:
