@@ -75,4 +75,9 @@ def first_error(error: ValidationError) -> str:
     """Return "field: message" of an object's first error."""
     first = error.errors(include_url=False)[0]
     field = ".".join(map(str, first["loc"])) or "it"
-    return f"{field}: {first['msg'].removeprefix('Value error, ')}"
+    return f"{field}: {own_words(first['msg'])}"
+
+
+def own_words(message: str) -> str:
+    """Return a message of pydantic without what it writes before one of ours."""
+    return message.removeprefix("Value error, ")

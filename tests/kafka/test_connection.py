@@ -87,7 +87,7 @@ class Ways(NamedTuple):
     other: str
     mutual: str
     controllers: str
-    nobody: str
+    closed: str
     """An address at which nothing listens."""
     tls: Tls
     user: Sasl
@@ -106,7 +106,7 @@ def ways(brokers: Brokers, tmp_path_factory: pytest.TempPathFactory) -> Ways:
         other=brokers.other_sasl_bootstrap_servers,
         mutual=brokers.mutual_tls_bootstrap_servers,
         controllers=brokers.controller_servers,
-        nobody=f"127.0.0.1:{brokers.base_port + 250}",
+        closed=f"127.0.0.1:{brokers.base_port + 250}",
         tls=Tls(ca_pem=(brokers.certificates / "ca.crt").read_text()),
         user=Sasl(USER, brokers.password),
         strange=Tls(*((strange / name).read_text() for name in ("ca.crt", "client.crt", "client.key"))),
@@ -195,12 +195,12 @@ SET_UPS: dict[str, tuple[Callable[[Ways], Connection], Reason, str]] = {
         "the host name no-such-host.invalid does not resolve",
     ),
     "nothing listens": (
-        lambda ways: Connection(ways.nobody),
+        lambda ways: Connection(ways.closed),
         UNREACHABLE,
         "nothing listens at 127.0.0.1:",
     ),
     "nothing listens at one address, and the other is another listener's": (
-        lambda ways: Connection(f"{ways.nobody},{ways.plain}", ways.tls),
+        lambda ways: Connection(f"{ways.closed},{ways.plain}", ways.tls),
         UNREACHABLE,
         "has no TLS and no SASL: remove tls in",
     ),

@@ -566,6 +566,13 @@ def keeps_record_of_main(left: Left) -> bool:
     return bool(left.kube.objects["uid-uid-main-0"]["metadata"]["finalizers"])
 
 
+def assert_given_up_in_ten_minutes(left: Left) -> None:
+    left.now += UNDO_WAITS_SECONDS - 1
+    assert keeps_record_of_main(left)
+    left.now += 1
+    assert not keeps_record_of_main(left)
+
+
 def test_what_a_cluster_left_waits_for_another_for_its_brokers(left: Left) -> None:
     left.both(2)
     gone(left, "main")
@@ -579,10 +586,7 @@ def test_what_a_cluster_left_waits_ten_minutes_for_a_new_one(left: Left) -> None
     left.both(2)
     gone(left, "older")
     gone(left, "main")
-    left.now += UNDO_WAITS_SECONDS - 1
-    assert keeps_record_of_main(left)
-    left.now += 1
-    assert not keeps_record_of_main(left)
+    assert_given_up_in_ten_minutes(left)
 
 
 def test_what_a_cluster_left_that_was_never_reached_is_given_up(left: Left) -> None:
@@ -591,10 +595,7 @@ def test_what_a_cluster_left_that_was_never_reached_is_given_up(left: Left) -> N
     for name in ("main", "older"):
         left.store.put(left.kube.write(f"uid-uid-{name}-0", lambda obj: obj["spec"].pop("clusterId")))
     gone(left, "main")
-    left.now += UNDO_WAITS_SECONDS - 1
-    assert keeps_record_of_main(left)
-    left.now += 1
-    assert not keeps_record_of_main(left)
+    assert_given_up_in_ten_minutes(left)
 
 
 def test_a_cluster_that_is_gone_is_said_to_restore_nothing(left: Left) -> None:

@@ -25,6 +25,7 @@ from reassign.cli.options import AssignmentOutput, ManifestOutput, Output, PlanO
 from reassign.cli.refs import Kube
 from reassign.cli.verbs import EXITS, NO, verbs
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
+from reassign.text import own_words
 
 PROGRAM = "kubectl-kafka_reassign"
 AWAY = (Reason.NOT_AUTHORIZED, Reason.SPARK_FAILED)
@@ -83,7 +84,7 @@ def _refused(error: typer.TyperException) -> Exception:
     context = getattr(error, "ctx", None)
     if context is not None and error.message == context.get_help():  # of a command without words
         return error
-    error.message = error.message.removeprefix("Value error, ")  # of pydantic, by which typer checks
+    error.message = own_words(error.message)  # typer checks by pydantic
     out.say(f"error: {' '.join(error.format_message().split()).rstrip('.')} ({Reason.INVALID_ARGUMENT})")
     if context is not None:
         typer.echo(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.", err=True)

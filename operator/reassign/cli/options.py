@@ -20,6 +20,7 @@ from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME, TOPIC_NAME
 from reassign.cli import candidates
 from reassign.cli.refs import SHORT, TYPES, Kube, Ref
 from reassign.kube.login import Login
+from reassign.text import own_words
 
 if TYPE_CHECKING:
     from reassign.api.common import Model
@@ -178,9 +179,7 @@ def checked(option: str, model: type[Model], **fields: Any) -> None:
     except ValueError as error:  # pydantic's, which is not imported before it has something to say
         first = error.errors()[0]  # type: ignore[attr-defined]
         given = f"{first['input'][:SHOWN]!r}: " if isinstance(first["input"], str) else ""
-        raise typer.BadParameter(
-            f"{given}{first['msg'].removeprefix('Value error, ')}", param_hint=f"'{option}'"
-        ) from None
+        raise typer.BadParameter(f"{given}{own_words(first['msg'])}", param_hint=f"'{option}'") from None
 
 
 def cluster_ref(name: str | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from reassign.api.reassignment_plan import BalanceGoal, Goal, Topics
 from reassign.cli import output as out
 from reassign.cli import picture
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.options import PlanOutput, Racks, checked, cluster_ref, template
+from reassign.cli.options import ManifestOutput, PlanOutput, Racks, checked, cluster_ref, template
 from reassign.cli.source import Where, observe, print_notes
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.throttle.desired import rates_of
@@ -99,8 +99,8 @@ def pattern_notes(goal: PlacementGoal, topics: Sequence[str]) -> Iterator[str]:
             elif more:
                 yield f"{pattern} of {option} matches {counted(found, 'topic')}, with a dot in the name{more}"
     if goal.exclude:
-        excluded = {*matching(*goal.exclude)}
-        internal = [t for t in matching(*EXCLUDED_BY_DEFAULT) if t in matching(*goal.include) and t not in excluded]
+        planned = {*matching(*goal.include)}.difference(matching(*goal.exclude))
+        internal = [topic for topic in matching(*EXCLUDED_BY_DEFAULT) if topic in planned]
         if internal:
             default = ",".join(EXCLUDED_BY_DEFAULT)
             yield f"--exclude replaces its default, so {listed(internal)} may move; add {default} to prevent that"
@@ -131,7 +131,7 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         manifests = _manifests(cluster, plan, where, wanted)
         if not manifests:
             out.say("note: there are no manifests, because the plan changes no partition")
-        out.write_objects(manifests, "yaml")
+        out.write_objects(manifests, ManifestOutput.YAML)
     elif not out.write_value(picture.as_json(cluster, plan), output):
         out.write_picture(picture.parts(cluster, plan, every=output is PlanOutput.WIDE))
     return not plan.certificate.unmet

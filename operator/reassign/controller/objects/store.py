@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import structlog
 
@@ -45,15 +46,22 @@ from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_k
 log = structlog.get_logger()
 
 
+class _Served(NamedTuple):
+    """How a KafkaCluster is served; the fields are those of `Peer`."""
+
+    unready: str
+    keeps: bool
+    since: float
+
+
 class Store:
     """The objects of our kinds by uid, which no two objects of any kind share."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._began = clock()
-        self._served: dict[str, tuple[str, bool, float]] = {}
-        """Why KafkaClusters are not Ready, empty where they are, whether their throttles have to stay, and since when
-        their `standing` is that, by their uids."""
+        self._served: dict[str, _Served] = {}
+        """How KafkaClusters are served, by their uids."""
         self._objects: dict[str, Object] = {}
         self._referring: dict[tuple[Kind, ClusterKey], dict[str, Object]] = {}
         """The same by kind and cluster."""
@@ -93,7 +101,7 @@ class Store:
     def drop(self, uid: str) -> None:
         obj = self._forget(uid)
         if obj is not None and uid in self._served:
-            self._served[uid] = (str(Reason.CLUSTER_NOT_FOUND), False, self.clock())
+            self._served[uid] = _Served(str(Reason.CLUSTER_NOT_FOUND), False, self.clock())
         if obj is not None and obj["kind"] == Kind.REASSIGNMENT_RECORD:
             owner = owner_of(obj).uid
             self._joined.pop(owner, None)
@@ -179,7 +187,7 @@ class Store:
 
     def _peer(self, owner: Owner, obj: Object) -> Peer:
         """Return how a KafkaCluster is served, by its own object or its record."""
-        unready, keeps, since = self._served.get(owner.uid, (str(Reason.CONNECTING), False, self._began))
+        served = self._served.get(owner.uid, _Served(str(Reason.CONNECTING), False, self._began))
         cluster = self._parse_cluster(obj) if owner.uid in self._objects else None
         allowed = cluster.spec.allowed_namespaces if isinstance(cluster, KafkaCluster) else ()
         readers = frozenset({owner.namespace, *(namespace.name for namespace in allowed)})
@@ -188,10 +196,10 @@ class Store:
             Name(f"{owner.namespace}/{owner.name}", namespaces=readers, elsewhere=True),
             (datetime.fromisoformat(obj["metadata"]["creationTimestamp"]), owner.uid),
             self.cluster_id(owner.uid),
-            unready if owner.uid in self._objects else str(Reason.CLUSTER_NOT_FOUND),
-            since,
+            served.unready if owner.uid in self._objects else str(Reason.CLUSTER_NOT_FOUND),
+            served.since,
             self.throttle(owner.uid),
-            keeps,
+            served.keeps,
             self.has_record(owner.uid) and not self.parts(owner.uid),
         )
 
@@ -199,8 +207,8 @@ class Store:
         """Note that a KafkaCluster, by its uid, is Ready now, or why it is not, and whether it keeps its throttles."""
         unready = str(problem.reason) if problem else ""
         before = self._served.get(uid)
-        stays = before is not None and standing(*before[:2]) == standing(unready, keeps)
-        self._served[uid] = (unready, keeps, before[2] if before and stays else self.clock())
+        stays = before is not None and standing(before.unready, before.keeps) == standing(unready, keeps)
+        self._served[uid] = _Served(unready, keeps, before.since if before and stays else self.clock())
 
     def _parse_cluster(self, obj: Object) -> KafkaCluster | Problem:
         return once(self._parsed_clusters, KafkaCluster.parse, obj)

@@ -6,12 +6,12 @@ after what is in flight of it has come to its end.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from reassign.api.common import ConditionStatus
+from reassign.api.common import Condition, ConditionStatus
 from reassign.api.goal import GoalPart
 from reassign.api.limits import MAX_WAVES
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
@@ -95,7 +95,7 @@ def refused(
     states = unsettled(problem.reason, message)
     moving = isinstance(step, SuspendWave) or any(wave.state is WaveState.RUNNING for wave in status.waves)
     kept = ({"PlanStale", "Reconciling"} if moving else {"PlanStale"}) - {state.type for state in states}
-    states += [ConditionState(c.type, True, c.reason, c.message) for c in status.conditions if c.type in kept]
+    states += _said(c for c in status.conditions if c.type in kept)
     return _status(plan, status, states, now)
 
 
@@ -253,16 +253,17 @@ def _carry_out(
     status = progress.status.model_copy(update={"stale_digest": stop.stale_digest})
     was_stale = any(c.type == "PlanStale" for c in plan.status.conditions)
     if was_stale and stop.unsettled and not (stop.differences or stop.unapproved):
-        states = _as_before(plan)  # whether it fits again is not known yet
+        # whether it fits again is not known yet
+        states = _said(c for c in plan.status.conditions if c.type != "GoalMet")
     else:
         now_so = replace(plan, status=status)
         states = states_of(now_so, progress.current, seen, stop.spoilt, stop.differences, stop.unsettled, ahead)
     return PlanDecision(steps, _status(plan, status, states, now))
 
 
-def _as_before(plan: PlanResource) -> list[ConditionState]:
-    said = (c for c in plan.status.conditions if c.type != "GoalMet")
-    return [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in said]
+def _said(before: Iterable[Condition]) -> list[ConditionState]:
+    """Return conditions as they are in a status."""
+    return [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in before]
 
 
 def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread]) -> WaveProgress:
@@ -311,7 +312,7 @@ def _carried_out(
     true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
     if not any(condition.type == "Succeeded" for condition in true):
         return PlanDecision([], _status(plan, _forecast(status), done(status, plan.approved), now))
-    as_before = [ConditionState(c.type, True, c.reason, c.message) for c in true if c.type != "GoalMet"]
+    as_before = _said(c for c in true if c.type != "GoalMet")
     steps: list[PlanStep] = [RemoveFinalizer()] if plan.has_finalizer else []
     if isinstance(goal, GoalSeen):
         status = _as_seen(status, goal, now)
