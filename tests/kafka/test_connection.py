@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -206,23 +207,41 @@ SET_UPS: dict[str, tuple[Callable[[Ways], Connection], Reason, str]] = {
     ),
 }
 """How a connection is set up, and what is said of it."""
+LINE_BREAKS = [
+    (m, spoiled) for m in ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN") for spoiled in ("username", "password")
+]
 
 
-@pytest.mark.parametrize(("set_up", "reason", "said"), SET_UPS.values(), ids=SET_UPS)
-def test_a_set_up_that_does_not_fit_is_told_what_to_do(
-    ways: Ways, set_up: Callable[[Ways], Connection], reason: Reason, said: str
-) -> None:
-    error = refusal(set_up(ways))
-    assert (error.reason, said in error.message) == (reason, True), error.message
-
-
-@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"])
-@pytest.mark.parametrize("spoiled", ["username", "password"])
-def test_a_line_break_is_said_where_credentials_are_refused(ways: Ways, mechanism: str, spoiled: str) -> None:
+def with_line_break(ways: Ways, mechanism: str, spoiled: str) -> Connection:
     server = ways.scram if mechanism == "SCRAM-SHA-512" else ways.other
     note = note_of({"key password of the Secret kafka/mover": f"{ways.user.password}\n"})
     values = {"mechanism": mechanism, "note": note, spoiled: f"{getattr(ways.user, spoiled)}\n"}
-    error = refusal(Connection(server, ways.tls, replace(ways.user, **values)))
+    return Connection(server, ways.tls, replace(ways.user, **values))
+
+
+@pytest.fixture(scope="session")
+def refusals(ways: Ways) -> Iterator[Mapping[str, Future[ClusterError]]]:
+    """What each of these connections is refused with, a few at a time: most of them wait for an answer."""
+    connections = {name: set_up(ways) for name, (set_up, _, _) in SET_UPS.items()}
+    connections |= {" ".join(spoiled): with_line_break(ways, *spoiled) for spoiled in LINE_BREAKS}
+    with ThreadPoolExecutor(6) as pool:
+        yield {name: pool.submit(refusal, connection) for name, connection in connections.items()}
+
+
+@pytest.mark.parametrize("set_up", SET_UPS)
+def test_a_set_up_that_does_not_fit_is_told_what_to_do(
+    refusals: Mapping[str, Future[ClusterError]], set_up: str
+) -> None:
+    _, reason, said = SET_UPS[set_up]
+    error = refusals[set_up].result()
+    assert (error.reason, said in error.message) == (reason, True), error.message
+
+
+@pytest.mark.parametrize("spoiled", LINE_BREAKS, ids=" ".join)
+def test_a_line_break_is_said_where_credentials_are_refused(
+    ways: Ways, refusals: Mapping[str, Future[ClusterError]], spoiled: tuple[str, str]
+) -> None:
+    error = refusals[" ".join(spoiled)].result()
     assert error.reason is REFUSED
     assert "key password of the Secret kafka/mover ends with a line break" in error.message
     assert ways.user.password not in error.message
