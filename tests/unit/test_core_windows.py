@@ -125,6 +125,28 @@ def test_in_the_second_of_two_equal_hours_the_window_of_the_first_counts() -> No
     assert not windows_at([window("30 2 * * *", 3600, BERLIN)], at("2026-10-25T01:30Z")).is_open
 
 
+# --- What a cron can say ---
+
+
+@pytest.mark.parametrize(
+    ("cron", "days"),
+    [
+        ("0 0 13 * 5", [3, 10, 13, 17, 24, 31]),  # July 2026 begins on a Wednesday
+        ("0 0 * * FRI", [3, 10, 17, 24, 31]),
+        ("0 0 */2 * 5", [3, 17, 31]),
+        ("0 0 13 jul *", [13]),
+        ("0 0 L * *", [31]),
+        ("0 0 * * SUN#1", [5]),
+        ("0 0 1-7/3,30 * *", [1, 4, 7, 30]),
+    ],
+)
+def test_days_are_chosen_as_in_debians_cron(cron: str, days: list[int]) -> None:
+    schedule = schedule_of(cron, "Etc/UTC", "spec.windows[0]", at("2026-06-30T23:59Z"))
+    assert not isinstance(schedule, Problem)
+    found = [schedule.next(at(f"2026-07-{day:02}T00:00Z") - MINUTE) for day in range(1, 32)]
+    assert sorted({moment.day for moment in found if moment and moment.month == 7}) == days
+
+
 # --- Bad input ---
 
 
