@@ -19,7 +19,7 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanStatus
 from reassign.controller.cluster.loop import IDLE_SECONDS
 from reassign.controller.cluster.observer import Observer
-from reassign.controller.plans import goal_watch
+from reassign.controller.plans import goal_watch, plans
 from reassign.controller.plans.job import Job, goal_of
 from reassign.controller.plans.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
 from reassign.controller.plans.plans import PlanInputs
@@ -28,6 +28,7 @@ from reassign.core.model.awaited import Awaited
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.plans import decide
 from reassign.core.plans.model import GoalSeen, Planned, PlanResource
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
@@ -150,6 +151,22 @@ def test_a_loop_reconciles_when_a_window_opens_or_closes(world: Planning) -> Non
     _at(world, 21, 59, 57)
     world.tick(3)
     assert asyncio.run(world.loop._tick()) == 3
+
+
+def test_a_bug_in_a_window_concerns_its_plan_alone(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: object) -> object:
+        raise ZeroDivisionError
+
+    _has_windows(world)
+    world.tick(until=lambda: world.says("OutsideWindow"))
+    _at(world, 21)
+    world.tick(until=lambda: not world.waves()[0]["spec"]["suspend"])
+    for module in (plans, decide):
+        monkeypatch.setattr(module, "windows_at", wrong)
+    world.add("move", THEIRS, NEW)
+    world.tick(until=lambda: world.kafka.replicas[THEIRS] == NEW)
+    assert world.says("InternalError")
+    assert world.kafka.replicas[OURS] == (1, 2, 3)
 
 
 def test_what_came_of_the_goal_is_observed_and_then_watched(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:

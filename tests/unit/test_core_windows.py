@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -123,6 +124,15 @@ def test_in_the_second_of_two_equal_hours_the_window_of_the_first_counts() -> No
     found = [windows_at([window("30 2 * * *", 3600, BERLIN)], at(f"2026-10-25T{time}Z")) for time in ("00:30", "01:29")]
     assert [state.is_open for state in found] == [True, True]
     assert not windows_at([window("30 2 * * *", 3600, BERLIN)], at("2026-10-25T01:30Z")).is_open
+
+
+def test_time_zones_are_known_where_the_system_brings_none() -> None:
+    try:
+        zoneinfo.reset_tzpath(to=())
+        ZoneInfo.clear_cache()
+        assert opens("0 22 * * *", BERLIN, "2026-06-01T12:00Z", 1) == ["01 22:00+0200"]
+    finally:
+        zoneinfo.reset_tzpath()
 
 
 # --- What a cron can say ---

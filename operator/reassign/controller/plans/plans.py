@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TypeVar
 
 import structlog
@@ -115,7 +116,7 @@ class Plans:
         """Return the uids of the waves that have not ended, and whose plans have windows and none open now."""
         now = self._kube.now()
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
-        closed = [plan for plan in plans if not windows_at(plan.spec.windows, now).is_open]
+        closed = [plan for plan in plans if not _is_open(plan, now)]
         return {wave.uid for plan in closed for wave in unended(_read(self._store.waves(plan)))}
 
     async def serve_cluster(
@@ -290,6 +291,13 @@ class Plans:
             self._store.drop(wave.uid)
         else:
             self._store.put(written)
+
+
+def _is_open(plan: PlanResource, now: datetime) -> bool:
+    try:
+        return windows_at(plan.spec.windows, now).is_open
+    except Exception:  # a bug, which the plan reports when it is served
+        return False
 
 
 def _read(waves: Sequence[Resource | Settled | Unreadable]) -> list[Resource | Settled]:
