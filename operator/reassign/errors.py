@@ -116,6 +116,11 @@ class Reason(StrEnum):
     begins no wave."""
     SUSPENDED = "Suspended"
     """`suspend`, or the brake of the KafkaCluster, stops it: change either when you want it to continue."""
+    OUTSIDE_WINDOW = "OutsideWindow"
+    """None of `windows` is open, so nothing new starts. The message says when one opens next."""
+    INVALID_SCHEDULE = "InvalidSchedule"
+    """A `cron` or a `timeZone` cannot be read, or the cron has no time within four years. The message says which. No
+    window is open until you correct it."""
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     """`deadlineSeconds` expired before the move began: raise it, or remove it. The message says what the move waited
     for."""

@@ -93,6 +93,8 @@ PLAN_STATUS: Object = {
     "summary": "0/1 waves, 0/200 partitions",
     "digest": DIGEST,
     "plannedInputHash": DIGEST,
+    "windowOpen": False,
+    "nextWindowTime": NOW,
     "staleDigest": DIGEST,
     "moves": {"replicas": 210, "bytes": 2**50, "leaders": 12},
     "lowerBound": {"bytes": 2**49, "replicas": 200, "waves": 1},

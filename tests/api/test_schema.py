@@ -8,7 +8,7 @@ import pytest
 
 from reassign.api.common import bytes_per_second
 from reassign.api.kafka_cluster import KafkaClusterSpec
-from reassign.api.limits import MAX_PLAN_BROKERS
+from reassign.api.limits import MAX_PLAN_BROKERS, MAX_WINDOWS
 from reassign.api.partition_reassignment import PartitionReassignmentSpec
 from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from tests.api.kubectl import Kubectl, Object, RefusedError, by, cluster, entry, plan, reassignment
@@ -205,6 +205,13 @@ def goal(**fields: Any) -> Edit:
     return set_to(goal=fields)
 
 
+WINDOW = {"cron": "0 22 * * 1-5", "durationSeconds": 21600, "timeZone": "Europe/Berlin"}
+
+
+def windows(**fields: Any) -> Edit:
+    return set_to(windows=[WINDOW | fields])
+
+
 BAD_PLANS: dict[str, tuple[Edit, str]] = {
     "no clusterRef": (lambda spec: spec.pop("clusterRef"), "spec.clusterRef: Required value"),
     "no goal": (lambda spec: spec.pop("goal"), "spec.goal: Required value"),
@@ -241,6 +248,14 @@ BAD_PLANS: dict[str, tuple[Edit, str]] = {
         set_to(template={"throttle": {"interBroker": "1"}}),
         "spec.template.throttle.interBroker",
     ),
+    "a window of six fields": (windows(cron="0 0 22 * * *"), "spec.windows[0].cron"),
+    "a window with a macro": (windows(cron="@daily"), "spec.windows[0].cron"),
+    "a window with a time zone in its cron": (windows(cron="TZ=Etc/UTC 0 * * *"), "spec.windows[0].cron"),
+    "a window of a time zone that is a path": (windows(timeZone="../UTC"), "spec.windows[0].timeZone"),
+    "a window of less than five minutes": (windows(durationSeconds=299), "spec.windows[0].durationSeconds"),
+    "a window of more than a week": (windows(durationSeconds=604801), "spec.windows[0].durationSeconds"),
+    "a window without a duration": (set_to(windows=[{"cron": "0 22 * * *"}]), "spec.windows[0].durationSeconds"),
+    "too many windows": (set_to(windows=[WINDOW] * (MAX_WINDOWS + 1)), "spec.windows: Too many"),
     "a mode in the template": (set_to(template={"mode": "DryRun"}), 'unknown field "spec.template.mode"'),
 }
 
@@ -287,6 +302,7 @@ def test_a_plan_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> Non
         "approval": "NotRequired",
         "approvedDigest": DIGEST,
         "suspend": True,
+        "windows": [WINDOW, WINDOW | {"cron": "*/5 0-6,22 L JAN,DEC SUN#1", "timeZone": "America/Port-au-Prince"}],
         "template": {
             "throttle": {"interBroker": "50Mi", "logDir": 20971520},
             "concurrency": {"partitions": 100, "movesPerBroker": 5},
@@ -308,10 +324,13 @@ def test_a_plan_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> Non
 
 
 def test_the_api_server_fills_in_the_defaults_of_a_plan(sandbox: Kubectl) -> None:
-    sandbox.apply(plan(goal={"balance": {}}))
+    window = {"cron": "0 22 * * *", "durationSeconds": 300}
+    sandbox.apply(plan(goal={"balance": {}}, windows=[window]))
     stored = sandbox.read("krp", "drain")["spec"]
-    assert stored == ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"balance": {}}}).wire()
+    minimal = {"clusterRef": {"name": "main"}, "goal": {"balance": {}}, "windows": [window]}
+    assert stored == ReassignmentPlanSpec.parse(minimal).wire()
     assert stored["topics"] == {"include": ["*"]}
+    assert stored["windows"] == [window | {"timeZone": "Etc/UTC"}]
 
 
 @pytest.mark.parametrize(("edit", "answer"), BAD_REASSIGNMENTS.values(), ids=BAD_REASSIGNMENTS.keys())

@@ -67,6 +67,7 @@ def test_health_of_a_state_is_as_expected(kind: str, path: str, expected: dict[s
         ),
         ({}, {"ready": "Suspended"}, ("Suspended", "Suspended: how to go on")),
         ({}, {"ready": "AwaitingApproval"}, ("Suspended", "AwaitingApproval: how to go on")),
+        ({}, {"ready": "OutsideWindow"}, ("Suspended", "OutsideWindow: how to go on")),
         ({"Reconciling": "Suspended"}, {"ready": "Suspended"}, ("Progressing", "Suspended: 1 of 2")),
         ({"Ready": "Completed"}, {"observed": 1}, ("Progressing", "waits for the operator to see the change")),
         ({}, {"observed": -1}, ("Progressing", "waits for the operator to see the change")),

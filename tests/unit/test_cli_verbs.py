@@ -306,6 +306,16 @@ def test_a_line_says_why_where_nothing_moves() -> None:
     assert watching.line(watching.View(Item(fresh))) == "not begun (Pending)"
 
 
+def test_a_plan_outside_its_windows_is_shown_with_the_time_of_the_next() -> None:
+    why = "no window is open until 2026-02-01 21:00 UTC"
+    item = Item(plan(conditions=[condition("Ready", "False", "OutsideWindow", why)]))
+    assert watching.line(watching.View(item)) == f"0/2 waves, 0/15 partitions (OutsideWindow: {why})"
+    assert watching.end_of(item) is None
+    shown = written(listing.table([item], NOW, wide=True))
+    assert "OutsideWindow" in shown
+    assert why in shown
+
+
 # --- when it has ended ---
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from math import inf
 from types import SimpleNamespace
@@ -17,8 +17,9 @@ import pytest
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanStatus
+from reassign.controller.cluster.loop import IDLE_SECONDS
 from reassign.controller.cluster.observer import Observer
-from reassign.controller.plans import goal_watch
+from reassign.controller.plans import goal_watch, plans
 from reassign.controller.plans.job import Job, goal_of
 from reassign.controller.plans.planner import RETRY_SECONDS, WAIT_SECONDS, Planner
 from reassign.controller.plans.plans import PlanInputs
@@ -27,6 +28,7 @@ from reassign.core.model.awaited import Awaited
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.plans import decide
 from reassign.core.plans.model import GoalSeen, Planned, PlanResource
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient
@@ -81,6 +83,90 @@ def test_a_plan_approved_by_its_digest_moves_wave_by_wave(world: Planning) -> No
     assert told.count("WaveCompleted") == 2
     world.tick(3)
     assert world.plan["metadata"]["finalizers"] == []
+
+
+WINDOWS = [{"cron": "0 22 * * *", "durationSeconds": 3600, "timeZone": "Europe/Berlin"}]
+"""In winter from 21:00 to 22:00 UTC."""
+
+
+def _at(world: Planning, hour: int, minute: int = 0, second: int = 0) -> None:
+    """Set the API server's clock."""
+    world.kube.clock = lambda: datetime(2026, 1, 1, hour, minute, second, tzinfo=UTC)
+
+
+def _has_windows(world: Planning) -> None:
+    _at(world, 20)
+    world.change("drain", lambda obj: obj["spec"].update(approval="NotRequired", windows=WINDOWS))
+
+
+def _began(world: Planning) -> bool:
+    return bool(world.kafka.reassignments)
+
+
+def test_waves_begin_and_go_on_only_in_the_windows_of_their_plan(world: Planning) -> None:
+    _has_windows(world)
+    world.tick(until=lambda: world.says("OutsideWindow"))
+    assert (world.status["windowOpen"], world.status["nextWindowTime"]) == (False, "2026-01-01T21:00:00Z")
+    world.tick(3)
+    assert [wave["spec"]["suspend"] for wave in world.waves()] == [True, True]
+    _at(world, 21)
+    world.tick(until=lambda: world.status["waves"][0]["state"] == "Succeeded")
+    assert (world.status["windowOpen"], world.status["nextWindowTime"]) == (True, "2026-01-02T21:00:00Z")
+    _at(world, 22)
+    world.tick(until=lambda: world.says("OutsideWindow"))
+    world.tick(3)
+    assert (world.kafka.replicas[OURS], world.kafka.replicas[LATER]) == (NEW, (1, 2, 3))
+    _at(world, 21, 30)
+    world.tick(until=lambda: world.says("Completed"))
+    assert "windowOpen" not in world.status
+
+
+def test_a_wave_that_was_let_go_in_time_begins_nothing_after_its_window(world: Planning) -> None:
+    _has_windows(world)
+    world.tick(until=lambda: world.says("OutsideWindow"))
+    _at(world, 21)
+    world.tick(until=lambda: not world.waves()[0]["spec"]["suspend"])
+    assert not _began(world)
+    _at(world, 23)  # the process was away meanwhile
+    world.loop = world.new_loop()
+    forget(world.loop, busy={})
+    world.tick(until=lambda: bool(world.waves()[0]["spec"]["suspend"]))
+    world.tick(5)
+    assert not _began(world)
+    assert world.kafka.replicas[OURS] == (1, 2, 3)
+    assert world.ready(world.waves()[0]["metadata"]["name"])["reason"] == "Suspended"
+
+
+def test_a_loop_reconciles_when_a_window_opens_or_closes(world: Planning) -> None:
+    _has_windows(world)
+    world.tick(until=lambda: world.says("OutsideWindow"))
+    _at(world, 20, 59, 58)
+    world.tick(2)
+    assert asyncio.run(world.loop._tick()) == 2
+    _at(world, 20, 30)
+    assert asyncio.run(world.loop._tick()) == IDLE_SECONDS
+    _at(world, 21)
+    world.tick(until=lambda: not world.waves()[0]["spec"]["suspend"])
+    world.kafka.brokers[4] = replace(world.kafka.brokers[4], fenced=True)
+    _at(world, 21, 59, 57)
+    world.tick(3)
+    assert asyncio.run(world.loop._tick()) == 3
+
+
+def test_a_bug_in_a_window_concerns_its_plan_alone(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: object) -> object:
+        raise ZeroDivisionError
+
+    _has_windows(world)
+    world.tick(until=lambda: world.says("OutsideWindow"))
+    _at(world, 21)
+    world.tick(until=lambda: not world.waves()[0]["spec"]["suspend"])
+    for module in (plans, decide):
+        monkeypatch.setattr(module, "windows_at", wrong)
+    world.add("move", THEIRS, NEW)
+    world.tick(until=lambda: world.kafka.replicas[THEIRS] == NEW)
+    assert world.says("InternalError")
+    assert world.kafka.replicas[OURS] == (1, 2, 3)
 
 
 def test_what_came_of_the_goal_is_observed_and_then_watched(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:

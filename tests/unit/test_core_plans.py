@@ -654,6 +654,159 @@ def test_a_broker_down_at_a_waves_end_makes_an_active_plan_stale(suspended: bool
     assert plan.true == ({"Ready", "Succeeded"} if suspended else {"Stalled", "PlanStale"})
 
 
+# --- Windows ---
+
+NOON_TO_TWO = [{"cron": "0 12 * * *", "durationSeconds": 7200, "timeZone": "Etc/UTC"}]
+HOUR = 3600
+
+
+def test_outside_its_windows_no_wave_begins_and_the_plan_says_when() -> None:
+    plan = approved(windows=NOON_TO_TWO)
+    plan.tick(3)
+    assert (plan.released, plan.reason, plan.true) == ([], "OutsideWindow", set())
+    assert plan.message.startswith("no window is open until 2026-01-01 12:00 UTC: no wave begins, and the one that")
+    assert (plan.status.window_open, plan.status.next_window_time) == (False, START + timedelta(hours=12))
+    plan.now = 12 * HOUR
+    decision = plan.tick()
+    assert (plan.released, plan.reason, plan.status.window_open) == ([plan.name(1)], "WaveInFlight", True)
+    assert decision.changes == START + timedelta(hours=14)
+    assert plan.status.next_window_time == START + timedelta(hours=36)
+
+
+def test_a_window_that_closes_suspends_the_wave_and_ends_no_move() -> None:
+    plan = approved(windows=NOON_TO_TWO)
+    plan.now = 12 * HOUR
+    plan.tick()
+    plan.begin()
+    plan.now = 14 * HOUR
+    plan.tick()
+    wave = plan.waves[plan.name(1)]
+    assert (wave.spec.suspend, wave.moving, wave.deleted) == (True, True, False)
+    assert (plan.reason, plan.true) == ("OutsideWindow", {"Reconciling"})
+    plan.finish()
+    plan.tick()
+    assert (plan.states, plan.reason, plan.true) == (["Succeeded", "Pending"], "OutsideWindow", set())
+    plan.now = 36 * HOUR
+    plan.run()
+    assert plan.released == [plan.name(1), plan.name(2)]
+    assert plan.reason == "Completed"
+
+
+def test_a_wave_that_is_cut_off_by_the_window_goes_on_in_the_next_one() -> None:
+    plan = approved(1, windows=NOON_TO_TWO)
+    for day in range(2):
+        plan.now = (24 * day + 12) * HOUR
+        plan.tick()
+        plan.begin()
+        plan.now += 2 * HOUR
+        plan.tick(2)
+    assert plan.released == [plan.name(1)] * 2
+
+
+def test_a_wave_that_is_let_go_by_hand_outside_the_windows_is_suspended() -> None:
+    plan = approved(windows=NOON_TO_TWO)
+    plan.edit_wave(plan.name(1), suspend=False)
+    plan.begin()
+    plan.tick()
+    assert plan.waves[plan.name(1)].spec.suspend
+
+
+def test_a_clock_that_jumps_over_a_window_or_back_into_it_is_followed() -> None:
+    plan = approved(windows=NOON_TO_TWO)
+    plan.now = 20 * HOUR
+    plan.tick(2)
+    assert plan.released == []
+    plan.now = 13 * HOUR
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+    plan.now = 0
+    plan.tick()
+    assert plan.waves[plan.name(1)].spec.suspend
+
+
+def test_what_a_user_has_to_do_is_said_before_the_window() -> None:
+    plan = stage(windows=NOON_TO_TWO)
+    plan.tick(4)
+    assert (plan.reason, plan.status.window_open) == ("AwaitingApproval", False)
+    plan.edit(approvedDigest=OTHER)
+    plan.tick()
+    assert plan.reason == "ApprovedDigestMismatch"
+    plan.approve()
+    plan.tick()
+    assert plan.reason == "OutsideWindow"
+    plan.edit(suspend=True)
+    plan.tick()
+    assert plan.reason == "Suspended"
+
+
+def test_outside_its_windows_a_plan_waits_for_no_cluster() -> None:
+    plan = approved(windows=NOON_TO_TWO)
+    plan.unseen = Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+    plan.tick()
+    plan.now += 9999
+    plan.tick()
+    assert (plan.reason, plan.true) == ("OutsideWindow", set())
+
+
+def test_what_differs_only_outside_the_windows_makes_no_plan_stale() -> None:
+    plan = approved(windows=NOON_TO_TWO)
+    fence(plan)
+    plan.tick(2)
+    unfence(plan)
+    plan.now = 12 * HOUR
+    plan.run()
+    assert plan.true == {"Ready", "Succeeded"}
+
+
+@pytest.mark.parametrize(
+    ("window", "words"),
+    [
+        ({"cron": "0 25 * * *"}, "spec.windows[1]: the cron '0 25 * * *' cannot be read: Bad hour"),
+        ({"timeZone": "Europe/Atlantis"}, "spec.windows[1]: there is no time zone 'Europe/Atlantis'"),
+        ({"cron": "0 0 29 2 */7"}, "spec.windows[1]: the cron '0 0 29 2 */7' has no time within four years"),
+    ],
+)
+def test_a_window_that_cannot_be_read_is_closed_and_stalled(window: dict[str, str], words: str) -> None:
+    plan = approved(windows=[{"cron": "* * * * *", "durationSeconds": 300}, NOON_TO_TWO[0] | window])
+    plan.tick(3)
+    assert (plan.released, plan.reason, plan.true) == ([], "InvalidSchedule", {"Stalled"})
+    assert plan.message.startswith(words)
+    assert (plan.status.window_open, plan.status.next_window_time) == (False, None)
+    plan.edit(windows=None)
+    plan.run()
+    assert plan.reason == "Completed"
+
+
+def test_moves_in_flight_go_on_where_a_window_cannot_be_read() -> None:
+    plan = approved()
+    plan.tick()
+    plan.begin()
+    plan.edit(windows=[{"cron": "0 25 * * *", "durationSeconds": 300}])
+    plan.tick()
+    assert (plan.waves[plan.name(1)].moving, plan.waves[plan.name(1)].spec.suspend) == (True, True)
+    assert plan.message.endswith(f"; what has begun goes on: {plan.name(1)}")
+
+
+def test_without_windows_and_at_the_end_status_says_nothing_of_them() -> None:
+    plan = approved(windows=NOON_TO_TWO)
+    plan.now = 12 * HOUR
+    plan.run()
+    assert (plan.reason, plan.status.window_open, plan.status.next_window_time) == ("Completed", None, None)
+    assert plan.tick().changes is None
+    plan = approved()
+    plan.tick()
+    assert (plan.status.window_open, plan.status.next_window_time) == (None, None)
+
+
+def test_windows_are_no_part_of_the_digest_nor_of_the_input() -> None:
+    plan = approved()
+    digest, planned = plan.status.digest, plan.status.planned_input_hash
+    plan.edit(windows=NOON_TO_TWO)
+    plan.tick(3)
+    assert (plan.status.digest, plan.status.planned_input_hash, plan.plans_made) == (digest, planned, 1)
+    assert plan.reason == "OutsideWindow"
+
+
 # --- Planned anew ---
 
 
@@ -988,7 +1141,13 @@ class Plans(RuleBasedStateMachine):
 
     @rule(times=st.integers(1, 5))
     def ticks(self, times: int) -> None:
-        self.stage.tick(times)
+        for _ in range(times):
+            before = len(self.stage.released)
+            self.stage.tick()
+            waves = self.stage.waves.values()
+            if self.stage.status.window_open is False:
+                assert len(self.stage.released) == before
+                assert all(wave.spec.suspend or wave.outcome or wave.deleted for wave in waves)
 
     @rule(after=st.integers(0, 3))
     def is_killed(self, after: int) -> None:
@@ -1013,6 +1172,14 @@ class Plans(RuleBasedStateMachine):
     @rule(suspend=st.booleans())
     def is_suspended(self, suspend: bool) -> None:
         self.stage.edit(suspend=suspend)
+
+    @rule(cron=st.sampled_from([None, "0 12 * * *", "0 */6 * * *", "0 25 * * *"]))
+    def has_windows(self, cron: str | None) -> None:
+        self.stage.edit(windows=cron and [{"cron": cron, "durationSeconds": 7200}])
+
+    @rule(hours=st.integers(-3, 12))
+    def time_passes_or_is_set_back(self, hours: int) -> None:
+        self.stage.now += hours * HOUR
 
     @rule(broker=st.sampled_from([2, 3]))
     def gets_another_goal(self, broker: int) -> None:

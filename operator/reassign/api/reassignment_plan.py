@@ -46,6 +46,7 @@ from reassign.api.partition_reassignment import (
     Throttle,
     WhenInFlight,
 )
+from reassign.api.window import Windows
 
 PLAN_LABEL = "kafka.reassign.dev/plan"
 """Name of the plan that a PartitionReassignment is a wave of."""
@@ -199,6 +200,9 @@ class ReassignmentPlanSpec(Model):
     """The plan that may be carried out: a copy of status.digest. With any other value, no further wave starts."""
     suspend: bool = False
     """True: no further wave starts, and the running one starts no new moves. Moves in flight are finished."""
+    windows: Windows = ()
+    """When moves may start. While none of these is open, no further wave starts, and the running one starts no new
+    moves. Moves in flight are finished. Empty: at any time."""
     template: Template = Template()
     """Options of the PartitionReassignments that the plan makes."""
     ttl_seconds_after_finished: TtlSeconds | None = None
@@ -307,6 +311,10 @@ class ReassignmentPlanStatus(Model):
     spec.approvedDigest."""
     planned_input_hash: Digest | None = None
     """Digest of the part of the spec that the plan was made from: goal, topics, racks, waves and template."""
+    window_open: bool | None = None
+    """Whether a window is open. Unset: the plan has no windows, or it was carried out."""
+    next_window_time: Time | None = None
+    """When a window opens next. Unset: likewise, or a window cannot be read."""
     stale_digest: Digest | None = None
     """The approved digest whose plan no longer fits the cluster: approve it again."""
     moves: PlanMoves | None = None

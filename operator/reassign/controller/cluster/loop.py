@@ -346,8 +346,12 @@ class ClusterLoop:
         return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
 
     def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
-        """Return the resources to judge now. Some of the settled ones are judged for drift, now and then."""
-        waves = self.plans.next_waves(self.key)
+        """Return the resources to judge now. Some of the settled ones are judged for drift, now and then.
+
+        Outside the windows of its plan a wave begins nothing, before the plan has suspended it too.
+        """
+        waves, closed = self.plans.next_waves(self.key), self.plans.outside_windows(self.key)
+        resources = [_suspended(r) if r.uid in closed else r for r in resources]
         rest = {r.uid: r for r in resources if r.settled or (r.asleep and r.uid not in waves)}
         turn = self._drift.next([*rest.values(), *self.unserved.settled(cluster)]) if self._drift.now else ()
         return [r for r in resources if r.uid not in rest] + [r for uid in turn if (r := self.store.resource(uid))]
@@ -382,6 +386,10 @@ class ClusterLoop:
         self.store.note_served(cluster.metadata.uid, problem)
         await self.unserved.stand_still(cluster, problem, resources, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS
+
+
+def _suspended(wave: Resource) -> Resource:
+    return wave if wave.spec.suspend else replace(wave, spec=wave.spec.model_copy(update={"suspend": True}))
 
 
 def _lost(problem: Problem) -> Outcome:

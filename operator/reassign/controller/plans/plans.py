@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TypeVar
 
 import structlog
@@ -50,7 +51,9 @@ from reassign.core.plans.model import (
     Unread,
     ended,
     manifest_digest,
+    unended,
 )
+from reassign.core.plans.windows import windows_at
 from reassign.core.throttle.desired import out_of_bounds
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
@@ -108,6 +111,13 @@ class Plans:
     def watched(self, key: ClusterKey) -> list[PlanResource]:
         """Return the plans whose goals are observed again and again."""
         return [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource) and is_watched(plan)]
+
+    def outside_windows(self, key: ClusterKey) -> set[str]:
+        """Return the uids of the waves that have not ended, and whose plans have windows and none open now."""
+        now = self._kube.now()
+        plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
+        closed = [plan for plan in plans if not _is_open(plan, now)]
+        return {wave.uid for plan in closed for wave in unended(_read(self._store.waves(plan)))}
 
     async def serve_cluster(
         self,
@@ -198,18 +208,20 @@ class Plans:
             goal = inputs.goals.of(plan, job)
         if isinstance(goal, GoalUnseen):
             goal = replace(goal, problem=inputs.rendered(plan, goal.problem))
-        decision = decide_plan(plan, waves, seen, made, self._kube.now(), unread, goal, inputs.is_settled)
+        now = self._kube.now()
+        decision = decide_plan(plan, waves, seen, made, now, unread, goal, inputs.is_settled)
         status = await self._act(plan, decision, inputs)
-        now = self._store.plan(plan.uid)
-        if now and (now.generation, now.deleted) == (plan.generation, plan.deleted):
-            await self._writer.write_plan(now, status)
+        kept = self._store.plan(plan.uid)
+        if kept and (kept.generation, kept.deleted) == (plan.generation, plan.deleted):
+            await self._writer.write_plan(kept, status)
         others = [step for step in decision.steps if not isinstance(step, MakePlan | ObserveGoal)]
         if plan.deleted or (plan.planned and len(others) == len(decision.steps)):
             self.planner.forget(plan.uid)
         if status is not decision.status:
             return None
-        news = status.digest != plan.status.digest or others
-        return AT_ONCE_SECONDS if news else None
+        if status.digest != plan.status.digest or others:
+            return AT_ONCE_SECONDS
+        return (decision.changes - now).total_seconds() if decision.changes else None
 
     async def _act(self, plan: PlanResource, decision: PlanDecision, inputs: PlanInputs) -> ReassignmentPlanStatus:
         """Take the steps, and return the status. After a refusal nothing is made, started or deleted, and what runs
@@ -279,6 +291,13 @@ class Plans:
             self._store.drop(wave.uid)
         else:
             self._store.put(written)
+
+
+def _is_open(plan: PlanResource, now: datetime) -> bool:
+    try:
+        return windows_at(plan.spec.windows, now).is_open
+    except Exception:  # a bug, which the plan reports when it is served
+        return False
 
 
 def _read(waves: Sequence[Resource | Settled | Unreadable]) -> list[Resource | Settled]:

@@ -48,7 +48,15 @@ PASSES = frozenset(
 )
 """Waits that end by themselves."""
 
-WISHED = frozenset({Reason.SUSPENDED, Reason.PAUSED, Reason.CANCELLED_BY_BRAKE, Reason.AWAITING_APPROVAL})
+WISHED = frozenset(
+    {
+        Reason.SUSPENDED,
+        Reason.OUTSIDE_WINDOW,
+        Reason.PAUSED,
+        Reason.CANCELLED_BY_BRAKE,
+        Reason.AWAITING_APPROVAL,
+    }
+)
 """Waits that a user asked for: they never time out."""
 
 BRAKE = frozenset({Reason.PAUSED, Reason.CANCELLED_BY_BRAKE})
@@ -79,6 +87,7 @@ NEEDS_USER = frozenset(
         Reason.RESOURCE_TOO_LARGE,
         Reason.THROTTLE_ABOVE_MAXIMUM,
         Reason.THROTTLE_BELOW_MINIMUM,
+        Reason.INVALID_SCHEDULE,
         Reason.DEADLINE_EXCEEDED,
         Reason.INVALID_RACKS,
         Reason.INVALID_GOAL,

@@ -29,6 +29,7 @@ from reassign.core.plans.model import (
     says,
     stall_of,
 )
+from reassign.core.plans.windows import WindowState
 from reassign.core.report.conditions import ConditionState, unsettled
 from reassign.errors import Reason
 from reassign.text import amount, counted, listed
@@ -42,6 +43,7 @@ def states_of(
     differs: Sequence[str],
     awaited: Sequence[TopicPartition],
     ahead: Sequence[Resource],
+    windows: WindowState,
 ) -> list[ConditionState]:
     """Return the conditions of a plan that is made and not carried out yet.
 
@@ -50,25 +52,31 @@ def states_of(
     in_flight = [current] if current and current not in ahead and active(current.record) else []
     moving = bool(in_flight) or any(active(wave.record) for wave in ahead)
     goes_on = _goes_on([*in_flight, *ahead])
-    wished = plan.spec.suspend or not (plan.approved or plan.spec.approved_digest)
+    wished = plan.spec.suspend or not windows.is_open or not (plan.approved or plan.spec.approved_digest)
     if isinstance(seen, Problem) and not (seen.reason in PASSES and wished and not moving):
         return unsettled(seen.reason, f"{seen.message}{goes_on}")
-    if spoilt:
-        return unsettled(spoilt.reason, f"{spoilt.message}{goes_on}")
+    if problem := spoilt or windows.problem:
+        return unsettled(problem.reason, f"{problem.message}{goes_on}")
     if plan.spec.suspend:
-        message = "spec.suspend is true: no wave begins, and the one that has begun starts no new moves"
-        message = f"{message}; {summary_of(plan.status.waves)}"
-        states = unsettled(Reason.SUSPENDED, message)
-        return [*states, ConditionState("Reconciling", True, Reason.SUSPENDED, message)] if moving else states
+        return _held(plan, moving, Reason.SUSPENDED, "spec.suspend is true")
     if differs or plan.status.stale_digest:
         message = f"{_stale(plan, differs)}{goes_on}"
         return [*unsettled(Reason.PLAN_STALE, message), ConditionState("PlanStale", True, Reason.PLAN_STALE, message)]
     if not plan.approved:
         return _unapproved(plan, goes_on)
+    if not windows.is_open:
+        return _held(plan, moving, Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens:%Y-%m-%d %H:%M} UTC")
     if current and not current.spec.suspend and (held := held_of(current)):
         return _as_its_wave(current, held)
     turn = _turn(current, awaited) if current else ""
     return unsettled("WaveInFlight", f"{summary_of(plan.status.waves)}; {turn}{_goes_on(ahead)}")
+
+
+def _held(plan: PlanResource, moving: bool, reason: Reason, why: str) -> list[ConditionState]:
+    """Return the conditions of a plan that waits because a user wishes so."""
+    message = f"{why}: no wave begins, and the one that has begun starts no new moves; {summary_of(plan.status.waves)}"
+    states = unsettled(reason, message)
+    return [*states, ConditionState("Reconciling", True, reason, message)] if moving else states
 
 
 def _turn(wave: Resource, awaited: Sequence[TopicPartition]) -> str:

@@ -46,6 +46,7 @@ from reassign.core.plans.model import (
     state_of,
     unended,
 )
+from reassign.core.plans.windows import WindowState, windows_at
 from reassign.core.report.conditions import ConditionState, conditions, unsettled
 from reassign.errors import Reason
 from reassign.text import cut
@@ -77,9 +78,12 @@ def decide_plan(
     """
     if plan.deleted:
         return _take_down(plan, waves, unread, now)
+    windows = windows_at(plan.spec.windows, now)
     if plan.planned:
-        return _carry_out(plan, waves, unread, seen, now, goal, is_settled)
-    return _plan_anew(plan, waves, unread, seen, made, now, is_settled)
+        decision = _carry_out(plan, waves, unread, seen, now, goal, is_settled, windows)
+    else:
+        decision = _plan_anew(plan, waves, unread, seen, made, now, is_settled, windows)
+    return _with_windows(plan, decision, windows)
 
 
 def refused(
@@ -130,6 +134,7 @@ def _plan_anew(
     made: Planned | Problem | None,
     now: datetime,
     is_settled: IsSettled,
+    windows: WindowState,
 ) -> PlanDecision:
     nothing = ReassignmentPlanStatus(conditions=plan.status.conditions)
 
@@ -173,7 +178,7 @@ def _plan_anew(
         }
     )
     # no wave starts before status says of what
-    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now, None, is_settled), steps=[])
+    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now, None, is_settled, windows), steps=[])
 
 
 def _too_many(made: Planned) -> Problem:
@@ -201,7 +206,7 @@ class WaveProgress:
     current: Resource | None
     """The first wave that is not done, where it is there and can be read."""
     due: Resource | None
-    """The current wave, where it is the next to start: it is suspended, the plan is not, and no wave is spoilt."""
+    """The current wave, where it is the next to start: it is suspended, the plan is not held, and no wave is spoilt."""
     running: Sequence[Resource]
     """Waves that have not ended, and are neither suspended nor being deleted."""
     spoilt: Problem | None
@@ -211,7 +216,7 @@ class WaveProgress:
 
 @dataclass(frozen=True, slots=True)
 class WaveStop:
-    """Why no wave may start, whether or not the plan is suspended."""
+    """Why no wave may start, whether or not the plan is held."""
 
     spoilt: Problem | None
     differences: Sequence[str]
@@ -235,9 +240,11 @@ def _carry_out(
     now: datetime,
     goal: GoalSeen | GoalUnseen | None,
     is_settled: IsSettled,
+    windows: WindowState,
 ) -> PlanDecision:
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
-    progress = _wave_progress(plan, waves, unread)
+    held = plan.spec.suspend or not windows.is_open
+    progress = _wave_progress(plan, waves, unread, held)
     if progress.done:
         return _carried_out(plan, progress.status, seen, now, goal)
     progress = replace(progress, status=_forecast(progress.status))
@@ -245,7 +252,7 @@ def _carry_out(
         states = unsettled("WaveDue", "a wave is not done any more")
         return PlanDecision([AddFinalizer()], _status(plan, progress.status, states, now))
     stop = _why_no_wave_may_start(plan, progress, seen, is_settled)
-    to_suspend = _started_by_others(plan, progress, stop)
+    to_suspend = _started_by_others(progress, stop, held)
     steps: list[PlanStep] = [SuspendWave(wave) for wave in to_suspend]
     if progress.due and not (stop or progress.running) and isinstance(seen, Snapshot):
         steps.append(StartWave(progress.due))
@@ -257,7 +264,9 @@ def _carry_out(
         states = _said(c for c in plan.status.conditions if c.type != "GoalMet")
     else:
         now_so = replace(plan, status=status)
-        states = states_of(now_so, progress.current, seen, stop.spoilt, stop.differences, stop.unsettled, ahead)
+        states = states_of(
+            now_so, progress.current, seen, stop.spoilt, stop.differences, stop.unsettled, ahead, windows
+        )
     return PlanDecision(steps, _status(plan, status, states, now))
 
 
@@ -266,7 +275,9 @@ def _said(before: Iterable[Condition]) -> list[ConditionState]:
     return [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in before]
 
 
-def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread]) -> WaveProgress:
+def _wave_progress(
+    plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread], held: bool
+) -> WaveProgress:
     there, lost = {wave.name: wave for wave in waves}, {wave.name: wave for wave in unread}
     planned = _states_now(plan, there, lost)
     first = _first(planned)
@@ -274,7 +285,7 @@ def _wave_progress(plan: PlanResource, waves: Sequence[Resource | Settled], unre
     spoilt = _unreadable(unreadable) if first and unreadable else _spoilt(planned, there)
     found = there.get(first.name) if first else None
     current = found if isinstance(found, Resource) else None
-    due = current and current.spec.suspend and not plan.spec.suspend and spoilt is None
+    due = current and current.spec.suspend and not held and spoilt is None
     return WaveProgress(
         plan.status.model_copy(update={"digest": plan.digest, "waves": planned, "summary": summary_of(planned)}),
         current,
@@ -295,10 +306,10 @@ def _why_no_wave_may_start(
     return WaveStop(progress.spoilt, differs, waits, _stale_digest(plan, bool(differs)), not plan.approved)
 
 
-def _started_by_others(plan: PlanResource, progress: WaveProgress, stop: WaveStop) -> list[Resource]:
-    """Return the waves to suspend: all of a suspended plan, else the waves that were started before their turn."""
+def _started_by_others(progress: WaveProgress, stop: WaveStop, held: bool) -> list[Resource]:
+    """Return the waves to suspend: all of a plan that is held, else the waves that were started before their turn."""
     may_run = None if stop else progress.current
-    return [w for w in progress.running if plan.spec.suspend or not (begun(w) or w is may_run)]
+    return [w for w in progress.running if held or not (begun(w) or w is may_run)]
 
 
 def _carried_out(
@@ -411,6 +422,16 @@ def _stale_digest(plan: PlanResource, differs: bool) -> str | None:
     if plan.spec.approval is Approval.NOT_REQUIRED or not plan.approved:
         return None
     return plan.digest if differs else plan.status.stale_digest
+
+
+def _with_windows(plan: PlanResource, decision: PlanDecision, windows: WindowState) -> PlanDecision:
+    """Return a decision with what its status says of the windows: nothing once the plan is carried out."""
+    over = any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in decision.status.conditions)
+    is_open, opens, changes = (
+        (None, None, None) if over or not plan.spec.windows else (windows.is_open, windows.opens, windows.changes)
+    )
+    status = decision.status.model_copy(update={"window_open": is_open, "next_window_time": opens})
+    return PlanDecision(decision.steps, status, changes)
 
 
 def _status(

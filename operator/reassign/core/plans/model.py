@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -58,7 +59,7 @@ class PlanResource:
 
     @cached_property
     def input_hash(self) -> str:
-        """Hash of what a plan is made from: all of the spec but approval and suspend.
+        """Hash of what a plan is made from: all of the spec but approval, suspend and windows.
 
         Naming the topics that are excluded by default is no change: older versions of the schema wrote them down.
         """
@@ -270,3 +271,5 @@ class PlanDecision:
 
     steps: Sequence[PlanStep]
     status: ReassignmentPlanStatus
+    changes: datetime | None = None
+    """When a window of the plan opens or closes next."""

@@ -26,7 +26,8 @@ if is.Ready then
   local warning = is.Drifted or goal_unmet
   return {status = "Healthy", message = warning and told(warning) or message}
 end
-if not is.Reconciling and (ready.reason == "Suspended" or ready.reason == "AwaitingApproval") then
+local waits = {Suspended = true, OutsideWindow = true, AwaitingApproval = true}
+if not is.Reconciling and waits[ready.reason] then
   return {status = "Suspended", message = told(ready)}
 end
 if ready.reason then

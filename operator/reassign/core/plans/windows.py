@@ -1,0 +1,110 @@
+"""When a cron comes, and whether a window is open: functions of the time that they are given.
+
+A moment of a cron is what the clock in its time zone shows. It comes once, as soon as that clock shows it or is past
+it: the first time where an hour comes twice, and right after an hour that is skipped. Nothing is remembered, so neither
+an outage nor a clock that jumps leaves anything behind.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from reassign.api.window import Window
+from reassign.core.model.problem import Problem
+from reassign.errors import Reason
+
+SECOND = timedelta(seconds=1)
+LONGEST_WAIT = timedelta(days=4 * 366)
+"""Four years: `0 0 29 2 *` comes every four years, and `0 0 30 2 *` never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The moments of a cron, in UTC."""
+
+    cron: str
+    zone: ZoneInfo
+
+    def last(self, now: datetime) -> datetime | None:
+        """Return the last moment that is not after `now`."""
+        local = now.astimezone(self.zone)
+        wall = _wall(local)
+        if local.fold:  # an hour comes again: the clock has shown later moments already
+            wall += _offset(local.replace(fold=0)) - _offset(local)
+        moments = map(self._moment, CronSim(self.cron, wall + SECOND, reverse=True))
+        return next((moment for moment in moments if moment <= now), None)
+
+    def next(self, now: datetime) -> datetime | None:
+        """Return the first moment after `now`; None where there is none within four years."""
+        moments = map(self._moment, CronSim(self.cron, _wall(now.astimezone(self.zone))))
+        found = next((moment for moment in moments if moment > now), None)
+        return found if found and found - now <= LONGEST_WAIT else None
+
+    def _moment(self, wall: datetime) -> datetime:
+        """Return when the clock first shows this time, or one past it."""
+        found, early = (wall.replace(tzinfo=self.zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+        if self._shown(found) == wall:
+            return found
+        skipped = range(int((found - early) / SECOND))
+        return early + bisect_left(skipped, True, key=lambda n: self._shown(early + n * SECOND) > wall) * SECOND
+
+    def _shown(self, moment: datetime) -> datetime:
+        return _wall(moment.astimezone(self.zone))
+
+
+def _wall(local: datetime) -> datetime:
+    """Return what a clock shows, in whole seconds."""
+    return local.replace(tzinfo=None, microsecond=0, fold=0)
+
+
+def _offset(local: datetime) -> timedelta:
+    return local.utcoffset() or timedelta()
+
+
+def schedule_of(cron: str, time_zone: str, where: str, now: datetime) -> Schedule | Problem:
+    """Return the schedule of a cron that stands `where`; a Problem where it cannot be read, or never comes."""
+    try:
+        schedule = Schedule(cron, ZoneInfo(time_zone))
+        if schedule.next(now):
+            return schedule
+        wrong = f"the cron {cron!r} has no time within four years"
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        wrong = f"there is no time zone {time_zone!r}; name one of the IANA database, such as Europe/Berlin"
+    except CronSimError as error:
+        wrong = f"the cron {cron!r} cannot be read: {error}"
+    return Problem(Reason.INVALID_SCHEDULE, f"{where}: {wrong}")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowState:
+    """What the windows of a spec come to at one time."""
+
+    is_open: bool = True
+    opens: datetime | None = None
+    """When a window opens next; None without windows, and while one cannot be read."""
+    changes: datetime | None = None
+    """When a window opens or closes next."""
+    problem: Problem | None = None
+    """Why one cannot be read: then none is open."""
+
+
+def windows_at(windows: Sequence[Window], now: datetime) -> WindowState:
+    """Return whether a window is open, and when to look again; without windows it always is."""
+    if not windows:
+        return WindowState()
+    opens, closes = list[datetime](), list[datetime]()
+    for number, window in enumerate(windows):
+        schedule = schedule_of(window.cron, window.time_zone, f"spec.windows[{number}]", now)
+        if isinstance(schedule, Problem):
+            return WindowState(is_open=False, problem=schedule)
+        opens += filter(None, [schedule.next(now)])
+        last = schedule.last(now)
+        closes += [last + timedelta(seconds=window.duration_seconds)] if last else []
+    open_until = max((end for end in closes if end > now), default=None)
+    return WindowState(open_until is not None, min(opens), min(filter(None, [*opens, open_until])))
