@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from reassign.api.goal import Awareness, By
+from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
 from reassign.cli import output, planning
 from reassign.core.model.snapshot import Broker
 from reassign.files import rules
@@ -194,6 +195,19 @@ def test_in_a_narrow_terminal_bars_give_way_and_no_number_does(
     assert "…" not in "".join(brokers)
     assert max(map(len, brokers)) <= width
     assert [line.split()[-3:] for line in brokers[2:4]] == [["1", "→", "0"], ["0", "→", "1"]]
+
+
+def test_the_longest_names_take_no_column_away(tmp_path: Path, planner: Planner) -> None:
+    topic, rack = "t" * MAX_TOPIC_NAME_CHARACTERS, "/dc/" + "r" * 150
+    kafka = sim(topic)
+    kafka.brokers[2] = Broker(2, rack)
+    text = run("plan", "--snapshot", taken(tmp_path, kafka), *GOAL, "-o", "wide").out
+    brokers, partitions = text.partition("BROKER")[2].split("PARTITION")
+    assert partitions.split()[:3] == ["wave", "from", "to"]
+    assert partitions.splitlines()[1].split() == [f"{topic}-0", "1", "0,1", "0,2"]
+    assert re.search(r"3\.0 GiB .* 0 → 2 .* 0 → 1$", brokers, re.MULTILINE)
+    assert "…" not in text
+    assert rack in re.sub(r"\s", "", brokers)
 
 
 def test_a_rack_is_written_as_it_is_and_a_broker_that_is_down_is_marked(tmp_path: Path, planner: Planner) -> None:

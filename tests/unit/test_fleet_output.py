@@ -41,6 +41,13 @@ def test_unknown_numbers_of_a_cluster_are_shown_as_unknown(capsys: pytest.Captur
     assert text.index(main) < text.index(other)
 
 
+def test_the_longest_name_of_a_cluster_takes_no_number_away(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(Result(1, {}, {}, (), [LOAD | {"cluster": "c" * 253}], {}, None), capsys)
+    assert "150 % of the mean" in text
+    assert text.count("c" * 20) >= 253 // fleet_run.NAME_WIDTH
+    assert "…" not in text
+
+
 def test_what_is_wrong_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
     verdicts = [Verdict(name, "2026-01-31", "brokers", "BrokerTwice", 2, "broker 1", True) for name in "ab"]
     found = problems(verdicts)

@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
-from rich.console import RenderableType
+from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 
 from reassign.cli import output as out
@@ -162,9 +162,11 @@ def _or_unknown(value: int | None, write: Callable[[int], str]) -> str:
 
 
 def _table(*columns: str) -> Table:
+    """Return an empty table; words that have no room beside the numbers go on in the next line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, column in enumerate(columns):
         words = i == 0 or column == "such as"
         width = NAME_WIDTH if i == 0 else None
-        table.add_column(column, justify="left" if words else "right", no_wrap=column != "such as", max_width=width)
+        justify: JustifyMethod = "left" if words else "right"
+        table.add_column(column, justify=justify, no_wrap=not words, max_width=width, overflow="fold")
     return table

@@ -133,7 +133,10 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
             out.say("note: there are no manifests, because the plan changes no partition")
         out.write_objects(manifests, ManifestOutput.YAML)
     elif not out.write_value(picture.as_json(cluster, plan), output):
-        out.write_picture(picture.parts(cluster, plan, every=output is PlanOutput.WIDE))
+        out.write_picture(picture.parts(cluster, plan))
+        if output is PlanOutput.WIDE:
+            out.write("\n")
+            out.write_tables([picture.partitions(cluster, plan)])
     return not plan.certificate.unmet
 
 
