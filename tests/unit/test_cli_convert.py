@@ -63,6 +63,33 @@ def test_manifests_become_one_file_of_the_stock_tool() -> None:
     assert json.loads(convert({"kind": "List", "items": manifests}).out) == STOCK
 
 
+def test_what_the_stock_tools_json_has_no_place_for_is_noted() -> None:
+    manifests = [
+        manifest(entry(0, 2, 3), suspend=True),
+        manifest(entry(1, 0, 3, expectedReplicas=[0, 1]), name="second", throttle={"interBroker": "1Mi"}),
+    ]
+    ran = convert(yaml.safe_dump_all(manifests))
+    assert (ran.code, len(json.loads(ran.out)["partitions"])) == (0, 2)
+    assert ran.err == (
+        "note: the stock tool's JSON has no place for these fields: suspend, throttle, expectedReplicas\n"
+    )
+
+
+def test_what_is_wrong_with_the_manifests_names_their_file(tmp_path: Path) -> None:
+    (tmp_path / "twice.yaml").write_text(yaml.safe_dump_all([manifest(entry(0, 1)), manifest(entry(0, 2))]))
+    ran = run("convert", "-f", tmp_path / "twice.yaml")
+    assert f"error: {tmp_path}/twice.yaml: partitions[1]: orders-0 is there already" in error_of(ran, 2)
+
+
+@pytest.mark.parametrize(
+    "option", [("--cluster", "main"), ("--name", "x"), ("--max-partitions", 5), ("--throttle", "1Mi")]
+)
+def test_an_option_of_manifests_is_refused_on_the_way_back(option: tuple[object, ...]) -> None:
+    ran = convert(manifest(entry(0, 2, 3)), *option)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"Invalid value for '{option[0]}': it has no effect on the stock tool's JSON, which standard" in ran.err
+
+
 NAMES = [name for name in SCALARS if TOPIC_NAME.fullmatch(name)]
 
 
@@ -90,7 +117,7 @@ def test_numbers_of_manifests_are_read_as_kubectl_reads_them(written: str, numbe
 @pytest.mark.parametrize("written", ["1e3", "y", "on", "0x1F", "1.5", "~"])
 def test_a_topic_that_kubectl_takes_for_no_text_is_refused(written: str) -> None:
     text = yaml.safe_dump(manifest(entry(0, 1, 2))).replace("orders", written)
-    assert "spec.partitions.0.topic: Input should be a valid string" in error_of(convert(text), 2)
+    assert "spec.partitions.0.topic: it is no text" in error_of(convert(text), 2)
     text = yaml.safe_dump(manifest(entry(0, 1, 2), name="any-name")).replace("any-name", written)
     assert "metadata.name" in error_of(convert(text), 2)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.options import ManifestOutput, cluster_ref, template
+from reassign.cli.options import ManifestOutput, cluster_ref, refuse, template
 from reassign.cli.refs import Kube
 from reassign.cli.source import print_notes
 from reassign.errors import PlanningError, Reason
@@ -25,16 +26,27 @@ MANIFEST = re.compile(r"""(^|[{,\s])["']?(kind|apiVersion)["']?\s*:""")
 """What a manifest has, in YAML or JSON."""
 
 
-def run(file: Path, cluster: str | None, kube: Kube, name: str, max_partitions: int, throttle: str | None) -> None:
-    """Write the file's content in the other form."""
+def run(
+    file: Path,
+    cluster: str | None,
+    kube: Kube,
+    name: str,
+    max_partitions: int,
+    throttle: str | None,
+    of_manifests: Sequence[str] = (),
+) -> None:
+    """Write the file's content in the other form; `of_manifests` are the options given that only manifests have."""
     text = out.read(file)
     if not _is_stock(text):
-        out.write(stock.write(documents.read(text, file)))
+        manifests = documents.read(text, file)
+        refuse(of_manifests, f"on the stock tool's JSON, which {source(file)} becomes")
+        with _of(file):
+            written = stock.write(manifests)
+        print_notes(filter(None, [stock.left_out(manifests)]))
+        out.write(written)
         return
-    try:
+    with _of(file):
         moves = stock.read(text)
-    except PlanningError as error:
-        raise PlanningError(error.reason, f"{source(file)}: {error.message}") from None
     manifests = stock.manifests(
         moves.partitions,
         name=name,
@@ -45,6 +57,15 @@ def run(file: Path, cluster: str | None, kube: Kube, name: str, max_partitions: 
     )
     print_notes(moves.notes)
     out.write_objects(manifests, ManifestOutput.YAML)
+
+
+@contextmanager
+def _of(file: Path) -> Iterator[None]:
+    """Name the file in what is wrong with its content."""
+    try:
+        yield
+    except PlanningError as error:
+        raise PlanningError(error.reason, f"{source(file)}: {error.message}") from None
 
 
 def _is_stock(text: str) -> bool:
