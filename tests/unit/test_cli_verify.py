@@ -189,7 +189,7 @@ def test_standard_input_is_named_as_such(command: tuple[str, ...], text: str, wh
 
 def test_a_file_that_is_not_there_or_not_text(file: Path) -> None:
     assert "No such file" in error_of(run("verify", "-f", file), 2)
-    file.write_bytes(b"\xff\xfe")
+    file.write_bytes(b"\xff\xfe\x00")
     assert "it is not text" in error_of(run("verify", "-f", file), 2)
 
 

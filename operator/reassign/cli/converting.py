@@ -19,7 +19,7 @@ from reassign.kube.client import Kind
 from reassign.kube.login import Login
 from reassign.manifests import documents, stock
 from reassign.manifests.objects import Manifest
-from reassign.manifests.rollback import lists_all, rollback
+from reassign.manifests.rollback import irreversible, lists_all, rollback
 from reassign.text import listed, source
 
 MANIFEST = re.compile(r"""(^|[{,\s])["']?(kind|apiVersion)["']?\s*:""")
@@ -95,7 +95,9 @@ def _reverses(manifests: Sequence[Manifest]) -> Iterator[Manifest]:
     refusals: list[PlanningError] = []
     for manifest in manifests:
         try:
-            yield rollback(manifest)
+            reverse = rollback(manifest)
+            print_notes(irreversible(manifest))
+            yield reverse
         except PlanningError as error:
             if error.reason is not Reason.NOTHING_SELECTED or len(manifests) == 1:
                 raise
@@ -113,7 +115,9 @@ async def _reverse(login: Login, namespace: str, name: str) -> Manifest:
             raise await live.missing(kube, namespace, name, [Kind.PARTITION_REASSIGNMENT])
         documents.check(obj, f"the PartitionReassignment {namespace}/{name}")
         records = [] if lists_all(obj) else await kube.list(Kind.REASSIGNMENT_RECORD, namespace)
-    return rollback(obj, records)
+    reverse = rollback(obj, records)
+    print_notes(irreversible(obj, records))
+    return reverse
 
 
 def _placed(manifest: Manifest, namespace: str) -> Manifest:

@@ -22,7 +22,7 @@ from reassign.files.whole import check_writable, writing
 from reassign.fleet.emit import check_tree
 from reassign.fleet.job import Job
 from reassign.fleet.policy import FleetPolicy, parse
-from reassign.text import amount, counted
+from reassign.text import amount, counted, source
 
 if TYPE_CHECKING:
     from reassign.fleet.stages import Result
@@ -50,7 +50,7 @@ def run(
         check_writable(page.parent, "a report")
     if manifests:
         check_tree(manifests)
-    wanted = parse(out.read(policy), str(policy)) if policy else FleetPolicy()
+    wanted = parse(out.read(policy), source(policy)) if policy else FleetPolicy()
     job = Job(snapshots, wanted, work, manifests, page, plans)
     started = _imported("spark.session").started
     undisturbed = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
