@@ -65,6 +65,21 @@ def test_what_is_named_after_a_cluster_may_be_an_objects_name(cluster: str) -> N
     assert OBJECT_NAME.fullmatch(label)
 
 
+def test_a_pattern_that_matches_no_topic_of_its_clusters_is_noted() -> None:
+    policy = parse(
+        """
+        defaults: {topics: {include: [orders*, payments, "*"], exclude: [tmp-*]}}
+        overrides: [{clusters: [c], topics: {include: [alone]}}]
+        """,
+        "policy.yaml",
+    )
+    assert policy.unmatched({"a": ["orders*"], "b": ["*", "tmp-*"], "c": ["orders*", "payments"]}) == [
+        "no topic matches alone of topics.include in its cluster c: correct it, or take it out",
+        "no topic matches payments of topics.include in any of its 2 clusters: correct it, or take it out",
+    ]
+    assert FleetPolicy().unmatched({"a": [], "b": ["*"]}) == []
+
+
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
     policy = parse(TEXT, "policy.yaml")
     policy.check_patterns(["prod-7", "test-1"])

@@ -67,6 +67,8 @@ def run(
         out.say(f"left out: {name}: {problem['message']} ({problem['reason']})")
     for cluster in result.emitted.dropped if result.emitted else ():
         out.say(f"removed: {cluster}: its manifests, since it has no snapshot any more")
+    for note in result.notes:
+        out.say(f"note: {note}")
     out.write_picture(_parts(result, work, manifests, report))
     return not left_out
 
