@@ -77,6 +77,11 @@ def test_patterns_come_by_commas_as_ids_do(folder: Path, planner: Planner) -> No
     assert planner.goal.exclude == ()
 
 
+def test_the_help_says_what_becomes_of_internal_topics() -> None:
+    text = " ".join(run("plan", "--help").out.split())
+    assert "By default __* are not balanced, but are drained." in text
+
+
 TOPICS = ("orders", "orders.eu", "payments", "__consumer_offsets")
 
 
