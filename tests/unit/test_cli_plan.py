@@ -314,8 +314,6 @@ def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Plann
         (("--max-bytes", "0" * 32 + "5Gi"), "a quantity has at most 32 characters"),
         (("--drain-broker", "1,1"), "'--drain-broker': 1,1 names a broker more than once"),
         ((*GOAL, "--tolerance", "5"), "'--tolerance': it has no effect without --balance; leave it out"),
-        ((*GOAL, "--name", "x"), "'--name': it has no effect without -o manifests; leave it out"),
-        ((*GOAL, "--cluster", "main"), "'--cluster': it has no effect beside --snapshot without -o manifests"),
         (("--balance", "disk", "--balance", "disk"), "names a resource more than once"),
         (("--broker", ",".join(map(str, range(301)))), "'--broker': it has more than 300 items"),
         (("--balance", "disk,disk"), "names a resource more than once"),
@@ -336,6 +334,16 @@ def test_an_option_that_cannot_be_read_is_a_usage_error(folder: Path, arguments:
     assert why in ran.err
     assert not re.search("Input|String|Tuple|should", ran.err.partition("\n")[0])
     assert "error: Invalid value" in ran.err or "No such option" in ran.err
+
+
+def test_an_option_of_manifests_is_noted_where_there_are_none(folder: Path, planner: Planner) -> None:
+    options = ("--name", "x", "--cluster", "main", "-n", "kafka")
+    ran = run("plan", "--snapshot", folder, *GOAL, *options)
+    assert (ran.code, ran.err.splitlines()) == (
+        0,
+        [f"note: {option} has no effect here without -o manifests" for option in ("--name", "--cluster")],
+    )
+    assert run("plan", "--snapshot", folder, *GOAL, *options, "-o", "manifests").err == ""
 
 
 def test_a_snapshot_that_is_cut_short_is_refused(folder: Path, planner: Planner) -> None:

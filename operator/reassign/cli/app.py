@@ -200,9 +200,8 @@ def plan(
     if balance is None:
         options.refuse(options.given(ctx, "tolerance"), "without --balance")
     if output is not PlanOutput.MANIFESTS:
-        options.refuse(options.given(ctx, "name"), "without -o manifests")
-        if snapshot is not None:
-            options.refuse(options.given(ctx, "cluster"), "beside --snapshot without -o manifests")
+        for option in options.given(ctx, "name", *(["cluster"] if snapshot else [])):
+            out.say(f"note: {option} has no effect here without -o manifests")
     wanted = planning.Wanted(goal, min_free_disk, max_partitions, max_bytes, throttle, name)
     if not planning.run(where_of(cluster, kube, bootstrap_server, snapshot), wanted, output):
         raise typer.Exit(NO)
