@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -74,10 +75,45 @@ def cut(text: str, most: int = 500) -> str:
 def first_error(error: ValidationError) -> str:
     """Return "field: message" of an object's first error."""
     first = error.errors(include_url=False)[0]
-    field = ".".join(map(str, first["loc"])) or "it"
-    return f"{field}: {own_words(first['msg'])}"
+    field = ".".join(map(str, first["loc"]))
+    return f"{field}: {own_words(first['msg'])}" if field else own_words(first["msg"])
+
+
+_OWN_WORDS = [
+    (re.compile(theirs, re.DOTALL), ours)
+    for theirs, ours in {
+        r"Value error, (.*)": r"\1",
+        r"Field required": "it is missing",
+        r"Extra inputs are not permitted": "there is no such field",
+        r"(Input should be a valid integer|Unable to parse input string as an integer).*": "it is no whole number",
+        r"Input should be a (valid|finite) number.*": "it is no number",
+        r"Input should be a valid string.*": "it is no text",
+        r"Input should be a valid boolean.*": "it is neither true nor false",
+        r"Input should be a valid (list|tuple|array|set|frozenset).*": "it is no list",
+        r"Input should be (an object|a valid dictionary).*": "it is no map of fields",
+        r"Input should (be a valid datetime|have timezone info).*": "it is no time such as 2026-01-31T12:00:00Z",
+        r"Input should be greater than or equal to (.*)": r"it is less than \1",
+        r"Input should be less than or equal to (.*)": r"it is more than \1",
+        r"Input should be greater than (.*)": r"it is not more than \1",
+        r"Input should be less than (.*)": r"it is not less than \1",
+        r"Input should be ('[^']*')": r"it is not \1",
+        r"Input should be ('.*') or ('.*')": r"it is none of \1, \2",
+        r"\w+ should have at least 1 (item|character)\b.*": "it is empty",
+        r"\w+ should have at least (\d+ \w+).*": r"it has less than \1",
+        r"\w+ should have at most (\d+ \w+).*": r"it has more than \1",
+        r"String should match pattern '\^\[([^]]*)\]\+\$'": r"it has other characters than \1",
+        r"String should match pattern '\^\[([^]]*)\]\(\[([^]]*)\]\*\[\1\]\)\?\$'": (
+            r"it has other characters than \2, or begins or ends with others than \1"
+        ),
+        r"String should match pattern '(.*)'": r"it does not have the form \1",
+    }.items()
+]
+"""What pydantic says, and how it is said here. The first that fits counts."""
 
 
 def own_words(message: str) -> str:
-    """Return a message of pydantic without what it writes before one of ours."""
-    return message.removeprefix("Value error, ")
+    """Return a message of pydantic in plain words."""
+    for theirs, ours in _OWN_WORDS:
+        if found := theirs.fullmatch(message):
+            return found.expand(ours)
+    return message

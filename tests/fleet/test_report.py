@@ -182,6 +182,13 @@ def test_a_time_reads_alike_on_machines_of_all_zones() -> None:
     assert "2026-11-21 23:05 UTC" in render(data)
 
 
+def test_notes_on_the_policy_are_shown_where_there_are_any(show: Show) -> None:
+    data = made(3)
+    assert "Notes on the policy" not in render(data)
+    data.notes = ["no topic matches <b>* of topics.include in its cluster a"]
+    expect(show(data).get_by_role("list", name="Notes on the policy")).to_have_text(data.notes[0])
+
+
 def test_a_fleet_of_nothing_has_a_report(show: Show) -> None:
     page = show(Fleet(None, "1", "", [], []))
     expect(page.get_by_text("No snapshot could be read")).to_be_visible()

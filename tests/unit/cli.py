@@ -71,10 +71,11 @@ def error_of(ran: Ran, code: int) -> str:
     return ran.err
 
 
-def sim() -> SimKafka:
+def sim(topic: str = P0.topic) -> SimKafka:
+    p0, p1 = TopicPartition(topic, 0), TopicPartition(topic, 1)
     return SimKafka(
-        {P0: (0, 1), P1: (1, 0)},
-        sizes={P0: {0: GIB, 1: GIB}, P1: {1: 2 * GIB, 0: 2 * GIB}},
+        {p0: (0, 1), p1: (1, 0)},
+        sizes={p0: {0: GIB, 1: GIB}, p1: {1: 2 * GIB, 0: 2 * GIB}},
         log_dirs={2: {"/a": LogDir(), "/b": LogDir()}},
     )
 

@@ -98,6 +98,44 @@ def test_bootstrap_servers_that_are_none_are_a_usage_error(servers: str, command
     assert "is not host:port" in ran.err
 
 
+def test_bootstrap_servers_come_by_commas_or_by_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def observe(where: source.Where) -> source.Observed:
+        asked.append(where.bootstrap_servers or "")
+        raise ReassignError(Reason.CLUSTER_UNREACHABLE, "none")
+
+    monkeypatch.setattr("reassign.cli.planning.observe", observe)
+    run("plan", "--broker", 1, "--bootstrap-server", "a:1,b:2", "--bootstrap-server", "c:3")
+    assert asked == ["a:1,b:2,c:3"]
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (("convert", "--cluster", "main", "-f", ""), "'--file' / '-f'"),
+        (("verify", "-f", ""), "'--file' / '-f'"),
+        (("rollback", "-f", ""), "'--file' / '-f'"),
+        (("plan", "--broker", "1", "--snapshot", ""), "'--snapshot'"),
+        (
+            ("assign", "--topic", "t", "--partitions", "1", "--replication-factor", "1", "--snapshot", ""),
+            "'--snapshot'",
+        ),
+        (("snapshot", ""), "'FOLDER'"),
+        (("snapshot", "--into", "", "--name", "a"), "'--into'"),
+        (("list", "--kubeconfig", ""), "'--kubeconfig'"),
+        (("list", "--context", ""), "'--context'"),
+        (("approve", "drain", "--digest", ""), "'--digest'"),
+    ],
+)
+def test_an_empty_value_is_refused_and_is_not_the_current_folder(command: tuple[str, ...], option: str) -> None:
+    ran = run(*command)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"error: Invalid value for {option}: it is empty: give a value, or leave it out" in ran.err.replace(
+        "[", ""
+    ).replace("]", "")
+
+
 @pytest.mark.parametrize("port", [0, 65536, 66000, 99999])
 def test_a_number_that_is_no_port_is_a_usage_error(port: int) -> None:
     ran = run("snapshot", "s", "--bootstrap-server", f"b:{port},c:9092")

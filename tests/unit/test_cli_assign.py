@@ -86,8 +86,9 @@ def test_a_broker_without_a_rack_is_left_out_or_racks_are(
     [
         (RACKS, ("--broker", "9"), "broker 9 is not in the cluster"),
         (RACKS, ("--broker", "1,2"), "NotEnoughBrokers"),
-        ({1: "/a//1", 2: "/b", 3: "/c"}, (), "InvalidRacks"),
-        ({1: "/a/1", 2: "b", 3: "/c"}, (), "InvalidRacks"),
+        ({1: "/a//1", 2: "/b", 3: "/c"}, (), "or use `--force-simple` (InvalidRacks)"),
+        ({1: "/a/1", 2: "b", 3: "/c"}, (), "or use `--force-simple` (InvalidRacks)"),
+        ({1: "/a" * 12, 2: "/b", 3: "/c"}, (), "or use `--force-simple` (InvalidRacks)"),
         ({1: "a", 2: "", 3: "c"}, (), "broker 2 has no rack"),
     ],
 )
@@ -96,3 +97,10 @@ def test_an_impossible_assignment_is_refused(
 ) -> None:
     folder = snapshot(tmp_path, {id: Broker(id, rack) for id, rack in racks.items()})
     assert why in error_of(run("assign", "--snapshot", folder, *TOPIC, *arguments), 2)
+
+
+@pytest.mark.parametrize(("ids", "why"), [("x", "'x' is not a broker id"), ("1,1", "1,1 names a broker more than")])
+def test_broker_ids_that_are_none_name_their_option(tmp_path: Path, ids: str, why: str) -> None:
+    ran = run("assign", "--snapshot", snapshot(tmp_path), *TOPIC, "--broker", ids)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"error: Invalid value for '--broker': {why}" in ran.err

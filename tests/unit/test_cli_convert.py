@@ -63,6 +63,55 @@ def test_manifests_become_one_file_of_the_stock_tool() -> None:
     assert json.loads(convert({"kind": "List", "items": manifests}).out) == STOCK
 
 
+@pytest.mark.parametrize("between", ["\n", "", "\n\n"])
+def test_a_stream_of_json_objects_is_read_as_kubectl_reads_it(between: str) -> None:
+    manifests = [manifest(entry(0, 2, 3, logDirs=["any", "/data/b"])), manifest(entry(1, 0, 3), name="second")]
+    stream = between.join(json.dumps(each, indent=2) for each in manifests)
+    assert json.loads(convert(stream).out) == STOCK
+    wrong = stream.replace('"second"', '"second", "name": "third"')
+    line = wrong[: wrong.index('"third"')].count("\n") + 1
+    assert f"name is repeated at line {line + (not between)}, column" in error_of(convert(wrong), 2)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_byte_order_mark_says_how_a_file_is_encoded(encoding: str, tmp_path: Path) -> None:
+    marked = encoding.removesuffix("-sig") in ("utf-8", "utf-16", "utf-32")
+    (tmp_path / "f").write_bytes((("" if marked else "\ufeff") + json.dumps(STOCK)).encode(encoding))
+    assert convert(STOCK, *HERE).out == run("convert", "-f", tmp_path / "f", *HERE).out
+    if encoding.startswith("utf-16"):
+        unmarked = json.dumps(STOCK).encode("utf-16-le")
+        (tmp_path / "f").write_bytes(unmarked)
+        said = error_of(run("convert", "-f", tmp_path / "f", *HERE), 2)
+        assert "it is not text in UTF-8, or in UTF-16 with a byte order mark; save it" in said
+
+
+def test_what_the_stock_tools_json_has_no_place_for_is_noted() -> None:
+    manifests = [
+        manifest(entry(0, 2, 3), suspend=True),
+        manifest(entry(1, 0, 3, expectedReplicas=[0, 1]), name="second", throttle={"interBroker": "1Mi"}),
+    ]
+    ran = convert(yaml.safe_dump_all(manifests))
+    assert (ran.code, len(json.loads(ran.out)["partitions"])) == (0, 2)
+    assert ran.err == (
+        "note: the stock tool's JSON has no place for these fields: suspend, throttle, expectedReplicas\n"
+    )
+
+
+def test_what_is_wrong_with_the_manifests_names_their_file(tmp_path: Path) -> None:
+    (tmp_path / "twice.yaml").write_text(yaml.safe_dump_all([manifest(entry(0, 1)), manifest(entry(0, 2))]))
+    ran = run("convert", "-f", tmp_path / "twice.yaml")
+    assert f"error: {tmp_path}/twice.yaml: partitions[1]: orders-0 is there already" in error_of(ran, 2)
+
+
+@pytest.mark.parametrize(
+    "option", [("--cluster", "main"), ("--name", "x"), ("--max-partitions", 5), ("--throttle", "1Mi")]
+)
+def test_an_option_of_manifests_is_refused_on_the_way_back(option: tuple[object, ...]) -> None:
+    ran = convert(manifest(entry(0, 2, 3)), *option)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"Invalid value for '{option[0]}': it has no effect on the stock tool's JSON, which standard" in ran.err
+
+
 NAMES = [name for name in SCALARS if TOPIC_NAME.fullmatch(name)]
 
 
@@ -90,7 +139,7 @@ def test_numbers_of_manifests_are_read_as_kubectl_reads_them(written: str, numbe
 @pytest.mark.parametrize("written", ["1e3", "y", "on", "0x1F", "1.5", "~"])
 def test_a_topic_that_kubectl_takes_for_no_text_is_refused(written: str) -> None:
     text = yaml.safe_dump(manifest(entry(0, 1, 2))).replace("orders", written)
-    assert "spec.partitions.0.topic: Input should be a valid string" in error_of(convert(text), 2)
+    assert "spec.partitions.0.topic: it is no text" in error_of(convert(text), 2)
     text = yaml.safe_dump(manifest(entry(0, 1, 2), name="any-name")).replace("any-name", written)
     assert "metadata.name" in error_of(convert(text), 2)
 
@@ -204,6 +253,27 @@ def test_waves_of_a_file_that_moved_nothing_are_left_out(tmp_path: Path) -> None
     assert "note: waits has nothing to roll back" in ran.err
     (tmp_path / "f").write_text(yaml.safe_dump_all([waiting, waiting]))
     assert "waits has nothing to roll back" in error_of(run("rollback", "-f", tmp_path / "f", "-n", "kafka"), 2)
+
+
+def test_a_partition_whose_original_replicas_cannot_be_is_named(tmp_path: Path) -> None:
+    twice = moved()
+    rows = twice["status"]["partitions"]
+    rows[1] |= {"originalReplicas": [3, 3], "targetReplicas": [1, 0]}
+    rows.append(rows[0] | {"partition": 2, "originalReplicas": [*range(17)]})
+    (tmp_path / "f").write_text(yaml.safe_dump(twice))
+    ran = run("rollback", "-f", tmp_path / "f")
+    assert [each["partition"] for each in yaml.safe_load(ran.out)["spec"]["partitions"]] == [0]
+    assert (ran.code, ran.err) == (
+        0,
+        "note: partition 1 of orders is left out of the rollback of move, whose status has originalReplicas [3, 3] "
+        "that name a broker twice; move it back by hand\n"
+        "note: partition 2 of orders is left out of the rollback of move, whose status has originalReplicas of 17 "
+        "brokers, more than 16; move it back by hand\n",
+    )
+    del rows[0]
+    (tmp_path / "f").write_text(yaml.safe_dump(twice))
+    said = error_of(run("rollback", "-f", tmp_path / "f"), 2)
+    assert said.startswith("error: move cannot be rolled back: partition 1 of orders is left out")
 
 
 def test_what_cannot_be_turned_round(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

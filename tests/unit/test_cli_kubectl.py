@@ -170,6 +170,97 @@ def test_one_of_several_kubeconfigs_may_be_missing(kubeconfig: Path, monkeypatch
     assert "did not answer" in error_of(run("list"), 3)
 
 
+@pytest.mark.parametrize("entries", [":{}", "{}:", ":{}:"])
+def test_empty_entries_of_kubeconfig_are_none(entries: str, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", entries.format(kubeconfig))
+    assert converted("--context", "there") == "team-a"
+    kubeconfig.write_text("7")
+    assert f"({kubeconfig} is no kubeconfig)" in error_of(run("list"), 3)
+    monkeypatch.setenv("KUBECONFIG", ":")
+    assert "the kubeconfig cannot be used (KUBECONFIG names no file)" in error_of(run("list"), 3)
+
+
+def login_of(folder: Path, cluster: dict[str, Any], user: dict[str, Any] | None = None) -> str:
+    """What the command line says of a kubeconfig with this cluster and user."""
+    login = yaml.safe_load(KUBECONFIG) | {
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"} | cluster}],
+        "users": [{"name": "u", "user": user or {}}],
+    }
+    (folder / "config").write_text(yaml.safe_dump(login))
+    said = error_of(run("list", "--kubeconfig", folder / "config"), 3)
+    before, after = "error: the kubeconfig cannot be used (", "); name one with"
+    assert said.startswith(before)
+    return said.removeprefix(before).partition(after)[0]
+
+
+@pytest.mark.parametrize(
+    "server", ["", "127.0.0.1:1", "not a url", "ftp://a", "https://", "https://[::1", "https://a:99999", "https://a b"]
+)
+def test_a_server_that_is_no_url_is_named(server: str, tmp_path: Path) -> None:
+    shown = f"{server.rstrip('/')!r}, no URL such as https://host:6443"
+    assert login_of(tmp_path, {"server": server}) == f"its server is {shown}"
+    if server:
+        assert (
+            login_of(tmp_path, {"proxy-url": server})
+            == f"its proxy-url is {server!r}, no URL such as https://host:6443"
+        )
+
+
+NO_PEM = "bm8gUEVN"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "why"),
+    [
+        ({"certificate-authority-data": NO_PEM}, {}, "certificate-authority-data: no certificate, or no key of it, in"),
+        (
+            {},
+            {"client-certificate-data": NO_PEM, "client-key-data": NO_PEM + NO_PEM},
+            "client-certificate-data, client-key-data: no certificate, or no key of it, in PEM",
+        ),
+        ({"certificate-authority-data": "A"}, {}, "what a field that ends in -data has is not base64"),
+        ({"certificate-authority": "/none"}, {}, "/none: No such file or directory"),
+        ({}, {"tokenFile": "/none"}, "/none: No such file or directory"),
+    ],
+)
+def test_the_field_of_the_kubeconfig_is_named(
+    cluster: dict[str, Any], user: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    assert login_of(tmp_path, cluster, user).startswith(why)
+
+
+def test_nothing_secret_of_the_kubeconfig_is_shown(tmp_path: Path) -> None:
+    login = yaml.safe_load(KUBECONFIG) | {"users": [{"name": "u", "token": "hidden"}]}
+    (tmp_path / "config").write_text(yaml.safe_dump(login))
+    said = error_of(run("list", "--kubeconfig", tmp_path / "config"), 3)
+    assert "hidden" not in said
+    assert "it has no user where one is expected" in said
+
+
+CREDENTIAL = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo 'log in first' >&2; echo hidden >&2; exit 7", "it ended with exit code 7: log in first"),
+        ("exit 3", "it ended with exit code 3"),
+        (f"echo 'token={'hidden' * 2} {'hidden' * 9} is old' >&2; exit 1", "exit code 1: token=… … is old"),
+        ("echo hidden", "what it prints is not JSON"),
+        (f"echo '{json.dumps(CREDENTIAL)}'", "malformed response. missing key 'status'"),
+        (f"echo '{json.dumps(CREDENTIAL | {'status': {}})}'", "missing token or clientCertificateData field in"),
+    ],
+)
+def test_a_credential_plugin_that_fails_is_named_with_why(script: str, why: str, tmp_path: Path) -> None:
+    plugin = {"apiVersion": CREDENTIAL["apiVersion"], "command": "sh", "args": ["-c", script]}
+    said = login_of(tmp_path, {}, {"exec": plugin, "token": "hidden"})
+    assert said.startswith("its credential plugin sh: ")
+    assert why in said
+    assert "hidden" not in said
+    gone = {"exec": plugin | {"command": "no-such-plugin"}}
+    assert login_of(tmp_path, {}, gone) == "its credential plugin no-such-plugin: No such file or directory"
+
+
 WRONG_WORDS = {
     ("list", "-o", "foo"): "Invalid value for '--output' / '-o': 'foo' is not one of 'table', 'wide', 'json', 'yaml'",
     ("watch",): "Missing argument 'NAME' (InvalidArgument)",

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from reassign.api.goal import Awareness, By
+from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
 from reassign.cli import output, planning
 from reassign.core.model.snapshot import Broker
 from reassign.files import rules
@@ -36,7 +37,7 @@ def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
 def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) -> None:
     ran = run(
         *("plan", "--snapshot", folder, "--drain-broker", "5", "--broker", "0,1,2", "--broker", 3),
-        *("--replication-factor", 2, "--balance", "disk,leaders", "--tolerance", 5, "--racks", "flat"),
+        *("--replication-factor", 2, "--balance", "disk", "--balance", "leaders", "--tolerance", 5, "--racks", "flat"),
         *("--include", "a*", "--include", "b", "--exclude", "c", "--max-partitions", 7, "--max-bytes", "1Gi"),
         *("--throttle", "50Mi", "--min-free-disk", 0),
     )
@@ -74,6 +75,11 @@ def test_patterns_come_by_commas_as_ids_do(folder: Path, planner: Planner) -> No
     assert (planner.goal.include, planner.goal.exclude) == (("a", "b*", "c"), ("d?", "__*"))
     assert run("plan", "--snapshot", folder, *GOAL, "--exclude", "").code == 0
     assert planner.goal.exclude == ()
+
+
+def test_the_help_says_what_becomes_of_internal_topics() -> None:
+    text = " ".join(run("plan", "--help").out.split())
+    assert "By default __* are not balanced, but are drained." in text
 
 
 TOPICS = ("orders", "orders.eu", "payments", "__consumer_offsets")
@@ -196,6 +202,19 @@ def test_in_a_narrow_terminal_bars_give_way_and_no_number_does(
     assert [line.split()[-3:] for line in brokers[2:4]] == [["1", "→", "0"], ["0", "→", "1"]]
 
 
+def test_the_longest_names_take_no_column_away(tmp_path: Path, planner: Planner) -> None:
+    topic, rack = "t" * MAX_TOPIC_NAME_CHARACTERS, "/dc/" + "r" * 150
+    kafka = sim(topic)
+    kafka.brokers[2] = Broker(2, rack)
+    text = run("plan", "--snapshot", taken(tmp_path, kafka), *GOAL, "-o", "wide").out
+    brokers, partitions = text.partition("BROKER")[2].split("PARTITION")
+    assert partitions.split()[:3] == ["wave", "from", "to"]
+    assert partitions.splitlines()[1].split() == [f"{topic}-0", "1", "0,1", "0,2"]
+    assert re.search(r"3\.0 GiB .* 0 → 2 .* 0 → 1$", brokers, re.MULTILINE)
+    assert "…" not in text
+    assert rack in re.sub(r"\s", "", brokers)
+
+
 def test_a_rack_is_written_as_it_is_and_a_broker_that_is_down_is_marked(tmp_path: Path, planner: Planner) -> None:
     kafka = sim()
     kafka.brokers[3] = Broker(3, "[red]:smile:[/red]", fenced=True)
@@ -277,41 +296,54 @@ def test_manifests_need_the_name_of_a_kafka_cluster(folder: Path, planner: Plann
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--drain-broker", "five"), "'five' is not a broker id"),
+        (("--drain-broker", "five"), "'--drain-broker': 'five' is not a broker id"),
         (("--drain-broker", "1,"), "'' is not a broker id"),
-        (("--broker", "-1"), "'-1' is not a broker id"),
+        (("--broker", "-1"), "'--broker': '-1' is not a broker id"),
         (("--broker", "9" * 5000), "is not a broker id"),
         (("--broker", "1,2", "--drain-broker", "2,3"), "broker 2 cannot be emptied and hold replicas"),
         (("--balance", ""), "'' is none of disk, replicas, leaders"),
-        (("--min-free-disk", "100"), "should be less than or equal to 99"),
+        (("--min-free-disk", "100"), "'--min-free-disk': it is more than 99"),
         (("--balance", "disk,cpu"), "'cpu' is none of disk, replicas, leaders"),
-        (("--tolerance", "0"), "should be greater than or equal to 1"),
-        (("--replication-factor", "x"), "should be a valid integer"),
+        (("--tolerance", "0"), "'--tolerance': it is less than 1"),
+        (("--replication-factor", "x"), "'--replication-factor': it is no whole number"),
         (("--racks", "forest"), "'forest' is not one of"),
         (("--throttle", "50MB"), "'50MB' is not a quantity such as 50Mi"),
         (("--throttle", "1"), "'1' is not between 1Ki and 1Ti bytes per second"),
         (("--max-bytes", "lots"), "'lots' is not a quantity"),
         (("--frobnicate",), "No such option: --frobnicate"),
         (("--max-bytes", "0" * 32 + "5Gi"), "a quantity has at most 32 characters"),
-        (("--drain-broker", "1,1"), "1,1 names a broker more than once"),
-        (("--broker", ",".join(map(str, range(301)))), "at most 300 items"),
+        (("--drain-broker", "1,1"), "'--drain-broker': 1,1 names a broker more than once"),
+        ((*GOAL, "--tolerance", "5"), "'--tolerance': it has no effect without --balance; leave it out"),
+        (("--balance", "disk", "--balance", "disk"), "names a resource more than once"),
+        (("--broker", ",".join(map(str, range(301)))), "'--broker': it has more than 300 items"),
         (("--balance", "disk,disk"), "names a resource more than once"),
-        ((*GOAL, "--include", ""), "should have at least 1 item"),
-        ((*GOAL, "--include", "a,"), "'': String should have at least 1 character"),
+        ((*GOAL, "--include", ""), "'--include': it is empty"),
+        ((*GOAL, "--include", "a,"), "'': it is empty"),
         ((*GOAL, "--exclude", "a,a"), "names a pattern twice"),
-        ((*GOAL, "--exclude", "t" * 250), "String should have at most 249 characters"),
-        ((*GOAL, "--exclude", ",".join(f"t{n}" for n in range(101))), "at most 100 items"),
-        ((*GOAL, "--exclude", "orders|payments"), "'orders|payments': String should match pattern"),
-        ((*GOAL, "--include", "^orders$"), "'^orders$': String should match pattern"),
-        ((*GOAL, "--include", "[op]*"), "'[op]*': String should match pattern"),
-        ((*GOAL, "--include", "a, b"), "' b': String should match pattern"),
+        ((*GOAL, "--exclude", "t" * 250), "it has more than 249 characters"),
+        ((*GOAL, "--exclude", ",".join(f"t{n}" for n in range(101))), "it has more than 100 items"),
+        ((*GOAL, "--exclude", "orders|payments"), "'orders|payments': it has other characters than a-zA-Z0-9._*?-"),
+        ((*GOAL, "--include", "^orders$"), "'^orders$': it has other characters than"),
+        ((*GOAL, "--include", "[op]*"), "'[op]*': it has other characters than"),
+        ((*GOAL, "--include", "a, b"), "' b': it has other characters than"),
     ],
 )
 def test_an_option_that_cannot_be_read_is_a_usage_error(folder: Path, arguments: tuple[str, ...], why: str) -> None:
     ran = run("plan", "--snapshot", folder, *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert why in ran.err
+    assert not re.search("Input|String|Tuple|should", ran.err.partition("\n")[0])
     assert "error: Invalid value" in ran.err or "No such option" in ran.err
+
+
+def test_an_option_of_manifests_is_noted_where_there_are_none(folder: Path, planner: Planner) -> None:
+    options = ("--name", "x", "--cluster", "main", "-n", "kafka")
+    ran = run("plan", "--snapshot", folder, *GOAL, *options)
+    assert (ran.code, ran.err.splitlines()) == (
+        0,
+        [f"note: {option} has no effect here without -o manifests" for option in ("--name", "--cluster")],
+    )
+    assert run("plan", "--snapshot", folder, *GOAL, *options, "-o", "manifests").err == ""
 
 
 def test_a_snapshot_that_is_cut_short_is_refused(folder: Path, planner: Planner) -> None:
@@ -323,9 +355,10 @@ def test_a_snapshot_that_is_cut_short_is_refused(folder: Path, planner: Planner)
 @pytest.mark.parametrize(
     ("racks", "arguments", "reason"),
     [
-        (["/a/1", "b", "c"], GOAL, "InvalidRacks"),
-        (["/a//1", "/b", "/c"], GOAL, "InvalidRacks"),
-        (["a", "b", ""], GOAL, "InvalidRacks"),
+        (["/a/1", "b", "c"], GOAL, "or use `--racks flat` (InvalidRacks"),
+        (["/a//1", "/b", "/c"], GOAL, "or use `--racks flat` (InvalidRacks"),
+        (["/a" * 12, "/b", "/c"], GOAL, "or use `--racks flat` (InvalidRacks"),
+        (["a", "b", ""], GOAL, "or let racks not count (`--racks none`) (InvalidRacks"),
         (["a", "b", "c"], (*GOAL, "--include", "no-such-topic"), "NothingSelected"),
         (["a", "b", "c"], ("--drain-broker", "0,1"), "NotEnoughBrokers"),
         (["a", "b", "c"], ("--replication-factor", 4), "NotEnoughBrokers"),
@@ -337,4 +370,4 @@ def test_a_goal_that_cannot_be_planned_is_one_line_with_its_reason(
 ) -> None:
     kafka = sim()
     kafka.brokers = {id: Broker(id, rack) for id, rack in enumerate(racks)}
-    assert f"({reason})" in error_of(run("plan", "--snapshot", taken(tmp_path, kafka), *arguments), 2)
+    assert f"{reason})" in error_of(run("plan", "--snapshot", taken(tmp_path, kafka), *arguments), 2)

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from reassign.api.kafka_cluster import Execution
-from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
+from reassign.api.limits import MAX_NAME_CHARACTERS, MAX_TOPIC_NAME_CHARACTERS
 from reassign.cli import cancelling, changing, listing, top, watching
 from reassign.cli import output as out
 from reassign.cli.objects import Item
@@ -106,6 +106,15 @@ def test_a_terminal_of_80_columns_has_room_for_all(part: RenderableType) -> None
     lines = on_terminal(part)
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
+
+
+def test_the_longest_name_of_a_wave_takes_no_column_away() -> None:
+    long = plan()
+    long["status"]["waves"][0]["name"] = "x" * MAX_NAME_CHARACTERS
+    long["status"]["waves"][0]["state"] = "Succeeded"
+    wave = next(line for line in on_terminal(watching.picture(watching.View(Item(long)), {}, 80, 24)) if "xxx" in line)
+    assert len(wave) <= 80
+    assert re.fullmatch(r"x+…x{8}  Succeeded +\d+ +[\d.]+ .?i?B *", wave), wave
 
 
 def test_a_pipe_gets_neither_colours_nor_cut_names_nor_trailing_space(monkeypatch: pytest.MonkeyPatch) -> None:

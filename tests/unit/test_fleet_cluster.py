@@ -127,6 +127,16 @@ def test_manifests_are_split_over_rows_that_say_the_same_together(
         assert of_kind(parts, kind).equals(of_kind(whole, kind)), kind
 
 
+@pytest.mark.parametrize("include", ["topic-*, '*'", "topic-*, orders"])
+def test_the_patterns_that_match_a_topic_are_kept(tmp_path: Path, include: str) -> None:
+    policy = parse(f"defaults: {{topics: {{include: [{include}], exclude: [none-*]}}}}", "")
+    made = cluster(Made(90, 6))
+    made = replace(made, topics=tuple(f"topic-{number}" for number in range(len(made.topics))))
+    assert one(ask(tmp_path, made, policy), "cluster_load")["matched"] == [
+        pattern for pattern in policy.terms("main").topics.include if pattern != "orders"
+    ]
+
+
 def test_what_cannot_be_planned_says_why_and_how_load_lies_all_the_same(tmp_path: Path) -> None:
     rows = ask(tmp_path, cluster(Made(90, 6)), parse("defaults: {goal: {drainBrokers: [77]}}", ""))
     assert one(rows, "plans")["problem"] == {

@@ -14,7 +14,7 @@ from reassign.files import checks, rules
 from reassign.fleet import choose
 from reassign.fleet.choose import Verdict
 from reassign.fleet.stages import Result, problems
-from tests.unit.cli import run
+from tests.unit.cli import error_of, run
 
 LOAD: dict[str, Any] = {
     "cluster": "main",
@@ -41,6 +41,13 @@ def test_unknown_numbers_of_a_cluster_are_shown_as_unknown(capsys: pytest.Captur
     assert text.index(main) < text.index(other)
 
 
+def test_the_longest_name_of_a_cluster_takes_no_number_away(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(Result(1, {}, {}, (), [LOAD | {"cluster": "c" * 253}], {}, None), capsys)
+    assert "150 % of the mean" in text
+    assert text.count("c" * 20) >= 253 // fleet_run.NAME_WIDTH
+    assert "…" not in text
+
+
 def test_what_is_wrong_is_counted_by_kind(capsys: pytest.CaptureFixture[str]) -> None:
     verdicts = [Verdict(name, "2026-01-31", "brokers", "BrokerTwice", 2, "broker 1", True) for name in "ab"]
     found = problems(verdicts)
@@ -60,6 +67,11 @@ def test_a_message_and_the_page_of_checks_name_the_same_remedy() -> None:
     for kind, remedy in faults:
         found = problems([Verdict("a", "2026-01-31", "brokers", kind, 1, "broker 1", True)])
         assert found["a"]["message"].endswith((f"; {remedy}", f": {remedy}")), kind
+
+
+def test_a_policy_of_standard_input_is_named_as_such() -> None:
+    ran = run("fleet", "plan", "--snapshots", "s", "--work", "w", "--policy", "-", stdin="{}}")
+    assert error_of(ran, 2).startswith("error: standard input is no policy: ")
 
 
 @pytest.mark.parametrize("option", ["--snapshots", "--work", "--manifests", "--report", "--policy", "--master"])

@@ -187,6 +187,13 @@ def test_many_partitions_are_judged_part_by_part(monkeypatch: pytest.MonkeyPatch
     assert spread(levels(FOUR, Awareness.TREE, range(4)), replicas).tolist() == [True, False, False, True, False]
 
 
+@pytest.mark.parametrize("racks", [("/a//1", "/b", "/c"), ("/a", "b", "/c"), ("/a" * 12, "/b", "/c")])
+def test_racks_that_cannot_be_read_are_refused_in_the_words_of_a_resource(racks: tuple[str, ...]) -> None:
+    with pytest.raises(PlanningError) as refused:
+        pose(cluster([[0, 1]], racks=racks), PlacementGoal())
+    assert refused.value.message.endswith("or use `racks: {awareness: Flat}`")
+
+
 SOME = ("a", "b", "", "")
 
 

@@ -52,6 +52,15 @@ def test_the_demos_table_of_several_topics_keeps_the_partition_numbers() -> None
     assert names == "fleet-orders-0fleet-orders-11fleet-payments-0fleet-payments-11"
 
 
+def test_the_demos_line_says_the_time_left_as_the_status_does() -> None:
+    left = "about 3 min left for what does not wait"
+    progress = {"partitionsTotal": 4, "percent": 20, "estimatedCompletionTime": "2026-01-31T12:00:00Z"}
+    obj = {"status": {"progress": progress, "summary": f"1/4 partitions, 20 %, {left}, 1 blocked"}}
+    assert demo_view.line(obj).split(" · ")[-1] == left
+    obj["status"]["summary"] = "1/4 partitions, 20 %"
+    assert "left" not in demo_view.line(obj)
+
+
 def test_an_interrupted_table_is_not_drawn_again() -> None:
     screen = io.StringIO()
     console = Console(file=screen, width=80, height=40, force_terminal=True)

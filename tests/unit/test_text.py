@@ -1,12 +1,16 @@
-"""Lists that messages cut short, numbers of things, and plurals."""
+"""Lists that messages cut short, numbers of things, plurals, and what pydantic says."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from reassign.text import counted, listed, named_brokers, plural
+from reassign.api.partition_reassignment import PartitionReassignment
+from reassign.text import counted, listed, named_brokers, own_words, plural
 
 
 def test_listed_names_all_items_up_to_the_limit() -> None:
@@ -45,3 +49,29 @@ def test_brokers_are_named_in_order_and_agree_with_the_verb(ids: Iterable[int], 
 
 def test_words_are_plural_for_all_numbers_but_one() -> None:
     assert [plural(range(number), "it", "them") for number in (1, 2, 0)] == ["it", "them", "them"]
+
+
+def test_no_words_of_pydantic_reach_a_user() -> None:
+    wrong: dict[str, Any] = {
+        "apiVersion": [],
+        "metadata": {"name": 1, "namespace": "A"},
+        "spec": {
+            "clusterRef": {},
+            "partitions": [
+                {"topic": "a b", "partition": -1, "replicas": []},
+                {"topic": "", "partition": "x", "replicas": [1.5, 2**40], "logDirs": ["here"]},
+                {"topic": "t" * 250, "partition": 0, "replicas": 1, "expectedReplicas": list(range(17))},
+                7,
+            ],
+            "throttle": "fast",
+            "mode": "Perhaps",
+            "suspend": "perhaps",
+            "deadlineSeconds": 0,
+        },
+        "status": {"completionTime": "yesterday", "conditions": [{"type": "-"}]},
+    }
+    with pytest.raises(ValidationError) as raised:
+        PartitionReassignment.parse(wrong)
+    found = {error["msg"]: own_words(error["msg"]) for error in raised.value.errors()}
+    assert len(found) > 12
+    assert [theirs for theirs, ours in found.items() if re.search("nput|[Ss]hould|String|Tuple|Field", ours)] == []

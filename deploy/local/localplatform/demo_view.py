@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -89,8 +88,7 @@ def line(obj: Object) -> str:
         parts.insert(2, f"{megabytes(progress.get('bytesCopied'))} of {megabytes(total)}")
     if speed:
         parts.append(f"{speed / 1e6:.1f} MB/s")
-    if left := _left(progress.get("estimatedCompletionTime")):
-        parts.append(left)
+    parts += [words for words in status.get("summary", "").split(", ") if words.startswith("about ")]  # the time left
     return " · ".join(parts)
 
 
@@ -102,13 +100,6 @@ def reasons(obj: Object | None) -> str:
 
 def megabytes(count: int | None) -> str:
     return "" if count is None else f"{count / 1e6:.1f} MB"
-
-
-def _left(time_of_end: str | None) -> str:
-    if not time_of_end:
-        return ""
-    left = datetime.fromisoformat(time_of_end) - datetime.now(UTC)
-    return f"about {max(left.total_seconds(), 0):.0f} s left"
 
 
 def _ids(replicas: list[int] | None) -> str:

@@ -120,6 +120,7 @@ def _options(
 @app.command(epilog=EXITS)
 @options.with_kube
 def plan(
+    ctx: typer.Context,
     kube: Kube,
     cluster: options.Cluster = None,
     bootstrap_server: options.BootstrapServer = None,
@@ -135,7 +136,7 @@ def plan(
         typer.Option(min=1, max=MAX_REPLICAS, help="How many replicas each partition has; by default as many as now."),
     ] = None,
     balance: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(metavar=",".join(map(str.lower, By)), help="What is to lie evenly on the brokers."),
     ] = None,
     tolerance: Annotated[
@@ -149,7 +150,10 @@ def plan(
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN,...", help="Topics that stay as they are; by default __*, and none for ''."),
+        typer.Option(
+            metavar="PATTERN,...",
+            help="Topics that stay as they are, none for ''. By default __* are not balanced, but are drained.",
+        ),
     ] = None,
     min_free_disk: Annotated[
         int | None,
@@ -184,8 +188,8 @@ def plan(
     from reassign.cli.source import where_of
 
     goal = planning.goal_of(
-        drain=options.broker_ids(drain_broker or []),
-        brokers=options.broker_ids(broker) if broker else None,
+        drain=options.broker_ids("--drain-broker", drain_broker),
+        brokers=options.broker_ids("--broker", broker),
         replication_factor=replication_factor,
         balance=balance,
         tolerance=tolerance,
@@ -193,6 +197,11 @@ def plan(
         include=options.patterns(include),
         exclude=options.patterns(exclude),
     )
+    if balance is None:
+        options.refuse(options.given(ctx, "tolerance"), "without --balance")
+    if output is not PlanOutput.MANIFESTS:
+        for option in options.given(ctx, "name", *(["cluster"] if snapshot else [])):
+            out.say(f"note: {option} has no effect here without -o manifests")
     wanted = planning.Wanted(goal, min_free_disk, max_partitions, max_bytes, throttle, name)
     if not planning.run(where_of(cluster, kube, bootstrap_server, snapshot), wanted, output):
         raise typer.Exit(NO)
@@ -232,7 +241,7 @@ def assign(
     from reassign.cli.source import where_of
 
     asked = assigning.Asked(topic, partitions, replication_factor, force_simple, seed)
-    chosen = options.broker_ids(broker) if broker else None
+    chosen = options.broker_ids("--broker", broker)
     if snapshot is not None and cluster is not None:
         raise typer.BadParameter("it is another cluster than --cluster names: give one", param_hint="'--snapshot'")
     assigning.run(where_of(cluster, kube, bootstrap_server, snapshot), asked, chosen, output)
@@ -241,6 +250,7 @@ def assign(
 @app.command(epilog=EXITS)
 @options.with_kube
 def convert(
+    ctx: typer.Context,
     kube: Kube,
     file: options.File,
     cluster: Annotated[
@@ -268,7 +278,8 @@ def convert(
     """
     from reassign.cli.converting import run
 
-    run(file, cluster, kube, name, max_partitions, throttle)
+    of_manifests = options.given(ctx, "cluster", "name", "max_partitions", "throttle")
+    run(file, cluster, kube, name, max_partitions, throttle, of_manifests)
 
 
 @app.command(epilog=EXITS)
@@ -287,7 +298,7 @@ def rollback(
     file: Annotated[
         Path | None,
         typer.Option(
-            "--file", "-f", metavar="FILE", readable=False, help="One with its status, in place of a live one."
+            "--file", "-f", parser=options.path, metavar="FILE", help="One with its status, in place of a live one."
         ),
     ] = None,
     output: Annotated[ManifestOutput, typer.Option("--output", "-o", help="How to write it.")] = ManifestOutput.YAML,
@@ -307,14 +318,16 @@ def rollback(
 @options.with_kube
 def snapshot(
     kube: Kube,
-    folder: Annotated[Path | None, typer.Argument(readable=False, help="A folder that is not there yet.")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(parser=options.path, metavar="FOLDER", help="A folder that is not there yet.")
+    ] = None,
     cluster: options.Cluster = None,
     bootstrap_server: options.BootstrapServer = None,
     into: Annotated[
         Path | None,
         typer.Option(
+            parser=options.path,
             metavar="ROOT",
-            readable=False,
             help="In place of FOLDER: ROOT/date=DAY/cluster=NAME, where one of the same day (UTC) is replaced.",
         ),
     ] = None,

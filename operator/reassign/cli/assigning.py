@@ -14,10 +14,11 @@ from reassign.errors import PlanningError, Reason
 from reassign.manifests import stock
 from reassign.planning.assign import assign
 from reassign.planning.problem.model import Cluster
-from reassign.planning.problem.racks import check_complete
+from reassign.planning.problem.racks import check_complete, levels
 from reassign.text import named_brokers
 
 SEEDS = 1 << 32
+SIMPLE = "`--force-simple`"
 
 
 class Asked(NamedTuple):
@@ -40,7 +41,8 @@ def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: Assig
     nodes = _nodes(cluster, chosen)
     if not asked.force_simple:
         alive = [id for id in cluster.brokers[cluster.alive].tolist() if id in nodes]
-        check_complete([nodes[id] for id in alive], Awareness.TREE, alive, "`--force-simple`")
+        check_complete([nodes[id] for id in alive], Awareness.TREE, alive, SIMPLE)
+        levels([*nodes.values()], Awareness.TREE, [*nodes], SIMPLE)
     seed = SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed
     rows = assign(asked.partitions, asked.replication_factor, nodes, asked.force_simple, seed).tolist()
     if asked.seed is None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.options import ManifestOutput, cluster_ref, template
+from reassign.cli.options import ManifestOutput, cluster_ref, refuse, template
 from reassign.cli.refs import Kube
 from reassign.cli.source import print_notes
 from reassign.errors import PlanningError, Reason
@@ -18,23 +19,34 @@ from reassign.kube.client import Kind
 from reassign.kube.login import Login
 from reassign.manifests import documents, stock
 from reassign.manifests.objects import Manifest
-from reassign.manifests.rollback import lists_all, rollback
+from reassign.manifests.rollback import irreversible, lists_all, rollback
 from reassign.text import listed, source
 
 MANIFEST = re.compile(r"""(^|[{,\s])["']?(kind|apiVersion)["']?\s*:""")
 """What a manifest has, in YAML or JSON."""
 
 
-def run(file: Path, cluster: str | None, kube: Kube, name: str, max_partitions: int, throttle: str | None) -> None:
-    """Write the file's content in the other form."""
+def run(
+    file: Path,
+    cluster: str | None,
+    kube: Kube,
+    name: str,
+    max_partitions: int,
+    throttle: str | None,
+    of_manifests: Sequence[str] = (),
+) -> None:
+    """Write the file's content in the other form; `of_manifests` are the options given that only manifests have."""
     text = out.read(file)
     if not _is_stock(text):
-        out.write(stock.write(documents.read(text, file)))
+        manifests = documents.read(text, file)
+        refuse(of_manifests, f"on the stock tool's JSON, which {source(file)} becomes")
+        with _of(file):
+            written = stock.write(manifests)
+        print_notes(filter(None, [stock.left_out(manifests)]))
+        out.write(written)
         return
-    try:
+    with _of(file):
         moves = stock.read(text)
-    except PlanningError as error:
-        raise PlanningError(error.reason, f"{source(file)}: {error.message}") from None
     manifests = stock.manifests(
         moves.partitions,
         name=name,
@@ -45,6 +57,15 @@ def run(file: Path, cluster: str | None, kube: Kube, name: str, max_partitions: 
     )
     print_notes(moves.notes)
     out.write_objects(manifests, ManifestOutput.YAML)
+
+
+@contextmanager
+def _of(file: Path) -> Iterator[None]:
+    """Name the file in what is wrong with its content."""
+    try:
+        yield
+    except PlanningError as error:
+        raise PlanningError(error.reason, f"{source(file)}: {error.message}") from None
 
 
 def _is_stock(text: str) -> bool:
@@ -74,7 +95,9 @@ def _reverses(manifests: Sequence[Manifest]) -> Iterator[Manifest]:
     refusals: list[PlanningError] = []
     for manifest in manifests:
         try:
-            yield rollback(manifest)
+            reverse = rollback(manifest)
+            print_notes(irreversible(manifest))
+            yield reverse
         except PlanningError as error:
             if error.reason is not Reason.NOTHING_SELECTED or len(manifests) == 1:
                 raise
@@ -92,7 +115,9 @@ async def _reverse(login: Login, namespace: str, name: str) -> Manifest:
             raise await live.missing(kube, namespace, name, [Kind.PARTITION_REASSIGNMENT])
         documents.check(obj, f"the PartitionReassignment {namespace}/{name}")
         records = [] if lists_all(obj) else await kube.list(Kind.REASSIGNMENT_RECORD, namespace)
-    return rollback(obj, records)
+    reverse = rollback(obj, records)
+    print_notes(irreversible(obj, records))
+    return reverse
 
 
 def _placed(manifest: Manifest, namespace: str) -> Manifest:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from reassign.cli.options import filled, path
+
 EXITS = (
     "Exit codes: 0 done; 1 done, and some clusters were left out; 2 the command or what it was given is wrong; "
     "3 Spark has failed or does not start, or all snapshots went away; "
@@ -15,21 +17,31 @@ EXITS = (
 
 Snapshots = Annotated[
     str,
-    typer.Option(metavar="FOLDER", help="Snapshots as date=…/cluster=…; any file system that Spark knows."),
+    typer.Option(
+        parser=filled, metavar="FOLDER", help="Snapshots as date=…/cluster=…; any file system that Spark knows."
+    ),
 ]
 PolicyFile = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="What is wanted of which cluster; by default all are to be in balance."),
+    Path | None,
+    typer.Option(
+        parser=path, metavar="FILE", help="What is wanted of which cluster; by default all are to be in balance."
+    ),
 ]
 Work = Annotated[
     str,
-    typer.Option(metavar="FOLDER", help="Where a run leaves its tables, and finds those of a run before."),
+    typer.Option(
+        parser=filled, metavar="FOLDER", help="Where a run leaves its tables, and finds those of a run before."
+    ),
 ]
-Manifests = Annotated[str, typer.Option(metavar="FOLDER", help="The tree of manifests, such as a checkout of Git.")]
-Report = Annotated[str, typer.Option(metavar="FILE", help="The report, one HTML file.")]
+Manifests = Annotated[
+    Path, typer.Option(parser=path, metavar="FOLDER", help="The tree of manifests, such as a checkout of Git.")
+]
+Report = Annotated[Path, typer.Option(parser=path, metavar="FILE", help="The report, one HTML file.")]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Spark's master; by default spark-submit's, else all cores of this machine."),
+    typer.Option(
+        parser=filled, metavar="URL", help="Spark's master; by default spark-submit's, else all cores of this machine."
+    ),
 ]
 
 fleet = typer.Typer(
@@ -102,23 +114,14 @@ def run(
 def _run(
     snapshots: str,
     work: str,
-    policy: str | None,
+    policy: Path | None,
     master: str | None,
     *,
-    manifests: str | None = None,
-    report: str | None = None,
+    manifests: Path | None = None,
+    report: Path | None = None,
     plans: bool = True,
 ) -> None:
-    given = {"--snapshots": snapshots, "--work": work, "--manifests": manifests, "--report": report}
-    given |= {"--policy": policy, "--master": master}
-    for option, place in given.items():
-        if place == "":  # such as of a variable that is not set
-            raise typer.BadParameter("it is empty: give a value, or leave the option out", param_hint=f"'{option}'")
     from reassign.cli.fleet_run import run as run_all
 
-    if not run_all(snapshots, work, _path(policy), master, _path(manifests), _path(report), plans):
+    if not run_all(snapshots, work, policy, master, manifests, report, plans):
         raise typer.Exit(1)
-
-
-def _path(place: str | None) -> Path | None:
-    return None if place is None else Path(place)

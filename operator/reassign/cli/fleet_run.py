@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
-from rich.console import RenderableType
+from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 
 from reassign.cli import output as out
@@ -22,7 +22,7 @@ from reassign.files.whole import check_writable, writing
 from reassign.fleet.emit import check_tree
 from reassign.fleet.job import Job
 from reassign.fleet.policy import FleetPolicy, parse
-from reassign.text import amount, counted
+from reassign.text import amount, counted, source
 
 if TYPE_CHECKING:
     from reassign.fleet.stages import Result
@@ -50,7 +50,7 @@ def run(
         check_writable(page.parent, "a report")
     if manifests:
         check_tree(manifests)
-    wanted = parse(out.read(policy), str(policy)) if policy else FleetPolicy()
+    wanted = parse(out.read(policy), source(policy)) if policy else FleetPolicy()
     job = Job(snapshots, wanted, work, manifests, page, plans)
     started = _imported("spark.session").started
     undisturbed = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
@@ -67,6 +67,8 @@ def run(
         out.say(f"left out: {name}: {problem['message']} ({problem['reason']})")
     for cluster in result.emitted.dropped if result.emitted else ():
         out.say(f"removed: {cluster}: its manifests, since it has no snapshot any more")
+    for note in result.notes:
+        out.say(f"note: {note}")
     out.write_picture(_parts(result, work, manifests, report))
     return not left_out
 
@@ -162,9 +164,11 @@ def _or_unknown(value: int | None, write: Callable[[int], str]) -> str:
 
 
 def _table(*columns: str) -> Table:
+    """Return an empty table; words that have no room beside the numbers go on in the next line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, column in enumerate(columns):
         words = i == 0 or column == "such as"
         width = NAME_WIDTH if i == 0 else None
-        table.add_column(column, justify="left" if words else "right", no_wrap=column != "such as", max_width=width)
+        justify: JustifyMethod = "left" if words else "right"
+        table.add_column(column, justify=justify, no_wrap=not words, max_width=width, overflow="fold")
     return table

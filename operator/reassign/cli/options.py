@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -153,23 +153,55 @@ def _checked(read: Callable[[str], int], value: str) -> str:
     return value
 
 
-def broker_ids(values: list[str]) -> frozenset[int]:
-    """Parse broker ids, separated by commas or given one per option."""
-    ids = [item for value in values for item in value.split(",")]
-    for item in ids:
+def items(values: list[str]) -> list[str]:
+    """Return the items of a list, separated by commas or given one per option."""
+    return [item for value in values for item in value.split(",")]
+
+
+def broker_ids(option: str, values: list[str] | None) -> frozenset[int] | None:
+    """Parse the broker ids of an option; None where it is not given."""
+    if values is None:
+        return None
+    for item in items(values):
         if not (item.isascii() and item.isdigit() and len(item) <= MAX_DIGITS and int(item) < 2**31):
-            raise typer.BadParameter(f"{item[:SHOWN]!r} is not a broker id, such as 5")
-    found = [*map(int, ids)]
+            raise typer.BadParameter(f"{item[:SHOWN]!r} is not a broker id, such as 5", param_hint=f"'{option}'")
+    found = [*map(int, items(values))]
     if len(set(found)) < len(found):
-        raise typer.BadParameter(f"{','.join(values)[:SHOWN]} names a broker more than once")
+        message = f"{','.join(values)[:SHOWN]} names a broker more than once"
+        raise typer.BadParameter(message, param_hint=f"'{option}'")
     return frozenset(found)
 
 
 def patterns(values: list[str] | None) -> tuple[str, ...] | None:
-    """Return patterns of topics, separated by commas or given one per option; one that is empty stands for none."""
+    """Return patterns of topics; one that is empty stands for none."""
     if values is None:
         return None
-    return () if values == [""] else tuple(item for value in values for item in value.split(","))
+    return () if values == [""] else tuple(items(values))
+
+
+def path(value: str) -> Path:
+    """Return a path; an empty one, such as of a variable that is not set, is refused."""
+    return Path(filled(value))
+
+
+def filled(value: str) -> str:
+    """Refuse an empty value, such as of a variable that is not set."""
+    if not value:
+        raise typer.BadParameter("it is empty: give a value, or leave it out")
+    return value
+
+
+def given(ctx: typer.Context, *names: str) -> list[str]:
+    """Return those of a command's options that its user has written."""
+    options = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
+    sources = {name: ctx.get_parameter_source(name) for name in names}
+    return [options[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+
+
+def refuse(options: Iterable[str], why: str) -> None:
+    """Raise a usage error for options that have no effect here."""
+    for option in options:
+        raise typer.BadParameter(f"it has no effect {why}; leave it out", param_hint=f"'{option}'")
 
 
 def checked(option: str, model: type[Model], **fields: Any) -> None:
@@ -217,6 +249,7 @@ Namespace = Annotated[
 Context = Annotated[
     str | None,
     typer.Option(
+        parser=filled,
         metavar="NAME",
         help="The context of the kubeconfig; by default its current one.",
         autocompletion=candidates.contexts,
@@ -224,17 +257,17 @@ Context = Annotated[
 ]
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", readable=False, help="The kubeconfig; by default KUBECONFIG's."),
+    typer.Option(parser=path, metavar="FILE", help="The kubeconfig; by default KUBECONFIG's."),
 ]
 BootstrapServer = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="HOST:PORT,...", help="Brokers to connect to without TLS or credentials, and no KafkaCluster."
     ),
 ]
 SnapshotFolder = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", readable=False, help="Look at a snapshot that was taken, not at a live cluster."),
+    typer.Option(parser=path, metavar="FOLDER", help="Look at a snapshot that was taken, not at a live cluster."),
 ]
 MaxBytes = Annotated[
     str | None,
@@ -244,7 +277,7 @@ Throttle = Annotated[
     str | None,
     typer.Option(parser=rate, metavar="RATE", help="Bytes per second between brokers, such as 50Mi."),
 ]
-File = Annotated[Path, typer.Option("--file", "-f", metavar="FILE", readable=False, help="What to read; - for stdin.")]
+File = Annotated[Path, typer.Option("--file", "-f", parser=path, metavar="FILE", help="What to read; - for stdin.")]
 
 
 def _kube(namespace: Namespace = None, context: Context = None, kubeconfig: Kubeconfig = None) -> Kube:

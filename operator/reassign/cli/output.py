@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import sys
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 WIDTH = 120  # where there is no terminal that has one
 UNBOUNDED = 1_000_000
 """Width of what programs read: nothing is cut or wrapped."""
+
+
+_ENCODINGS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""By byte order marks; the longer ones are first."""
+_NO_TEXT = "it is not text in UTF-8, or in UTF-16 with a byte order mark; save it as UTF-8, or name another file"
 
 
 class UnwritableError(Exception):
@@ -162,14 +174,21 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def read(file: Path) -> str:
-    """Read a file, or stdin for `-`."""
+    """Read a file, or stdin for `-`: UTF-8, or what a byte order mark says, as that of PowerShell's `>`."""
     if str(file) == "-" and sys.stdin is None:
         raise ReassignError(Reason.CANNOT_BE_READ, "standard input is closed; name a file")
     try:
-        return (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ReassignError(Reason.CANNOT_BE_READ, f"{source(file)} cannot be read: {why}; name another file") from None
+        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        encoding = next((encoding for mark, encoding in _ENCODINGS.items() if content.startswith(mark)), "utf-8")
+        text = content.decode(encoding)
+        if "\0" not in text:
+            return text
+        why = _NO_TEXT
+    except OSError as error:
+        why = f"{error.strerror}; name another file"
+    except UnicodeDecodeError:
+        why = _NO_TEXT
+    raise ReassignError(Reason.CANNOT_BE_READ, f"{source(file)} cannot be read: {why}")
 
 
 @contextmanager

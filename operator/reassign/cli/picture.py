@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from rich.bar import Bar
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from reassign.api.goal import COUNTED, Counted
+from reassign.cli import output as out
 from reassign.core.model.progress import duration
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.measures import what_counts
@@ -25,8 +26,8 @@ def load(cluster: Cluster, replicas: Ints) -> Bytes:
     return loads(replicas, what_counts(cluster), len(cluster.brokers))
 
 
-def parts(cluster: Cluster, plan: Plan, every: bool = False) -> Iterator[RenderableType]:
-    """Yield the costs, the balance, the unmet goals, and the brokers; also every partition that changes, if asked."""
+def parts(cluster: Cluster, plan: Plan) -> Iterator[RenderableType]:
+    """Yield the costs, the balance, the unmet goals, and the brokers."""
     certificate = plan.certificate
     yield _costs(certificate)
     if certificate.balance:
@@ -38,15 +39,17 @@ def parts(cluster: Cluster, plan: Plan, every: bool = False) -> Iterator[Rendera
             lines.append(f"  no plan has a smaller greatest share of {goals} than this one")
         yield Text("\n".join(["NOT MET", *lines]))
     yield _brokers(cluster, load(cluster, cluster.replicas), load(cluster, plan.target))
-    if every:
-        yield _partitions(cluster, plan)
 
 
 def _table(*columns: str) -> Table:
-    """Return a table of a name, then numbers; columns without a head are bars, as wide as the room left."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    """Return a table of a name, then numbers; columns without a head are bars, as wide as the room left.
+
+    A name that has no room beside the numbers goes on in the next line.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold", expand="" in columns)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=bool(column))
+        justify: JustifyMethod = "right" if i else "left"
+        table.add_column(column, justify=justify, no_wrap=i > 0, overflow="fold", ratio=None if column else 1)
     return table
 
 
@@ -83,8 +86,9 @@ def _brokers(cluster: Cluster, before: Bytes, after: Bytes) -> RenderableType:
     return table
 
 
-def _partitions(cluster: Cluster, plan: Plan) -> RenderableType:
-    table = _table("PARTITION", "wave", "from", "to")
+def partitions(cluster: Cluster, plan: Plan) -> RenderableType:
+    """Return a line for each partition that changes, as wide as its topic's name needs."""
+    table = out.table("PARTITION", "wave", "from", "to", numbers=("wave", "from", "to"))
     for change in _changes(cluster, plan):
         replicas = (",".join(map(str, change[key])) for key in ("from", "to"))
         table.add_row(f"{change['topic']}-{change['partition']}", str(change["wave"]), *replicas)

@@ -16,14 +16,14 @@ from reassign.api.reassignment_plan import BalanceGoal, Goal, Topics
 from reassign.cli import output as out
 from reassign.cli import picture
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.options import ManifestOutput, PlanOutput, Racks, checked, cluster_ref, template
+from reassign.cli.options import ManifestOutput, PlanOutput, Racks, checked, cluster_ref, items, template
 from reassign.cli.source import Where, observe, print_notes
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.throttle.desired import rates_of
 from reassign.manifests.objects import Manifest
 from reassign.manifests.waves import reassignments
 from reassign.planning.plan import make
-from reassign.planning.problem.model import Cluster, PlacementGoal, Plan
+from reassign.planning.problem.model import Cluster, PlacementGoal, Plan, RackWords
 from reassign.planning.problem.selection import any_of
 from reassign.planning.unseen import unseen_notes
 from reassign.text import counted, listed
@@ -43,10 +43,10 @@ class Wanted(NamedTuple):
 
 def goal_of(
     *,
-    drain: frozenset[int],
+    drain: frozenset[int] | None,
     brokers: frozenset[int] | None,
     replication_factor: int | None,
-    balance: str | None,
+    balance: list[str] | None,
     tolerance: int,
     racks: Racks,
     include: tuple[str, ...] | None,
@@ -57,11 +57,12 @@ def goal_of(
         raise typer.BadParameter(
             "a goal needs at least one of --drain-broker, --broker, --replication-factor and --balance"
         )
+    drain = drain or frozenset()
     if both := sorted(drain & (brokers or frozenset())):
         raise typer.BadParameter(
             f"broker {both[0]} cannot be emptied and hold replicas; take it out of one", param_hint="'--drain-broker'"
         )
-    by = () if balance is None else tuple(map(_by, balance.split(",")))
+    by = () if balance is None else tuple(map(_by, items(balance)))
     for option, model, fields in (
         ("--drain-broker", Goal, {"drain_brokers": tuple(drain) or None}),
         ("--broker", Goal, {"brokers": brokers}),
@@ -79,6 +80,7 @@ def goal_of(
         balance=frozenset(by),
         tolerance=tolerance / 100,
         awareness=Awareness(racks.capitalize()),
+        rack_words=RackWords(f"`--racks {Racks.FLAT}`", f"`--racks {Racks.NONE}`"),
     )
 
 
@@ -133,7 +135,10 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
             out.say("note: there are no manifests, because the plan changes no partition")
         out.write_objects(manifests, ManifestOutput.YAML)
     elif not out.write_value(picture.as_json(cluster, plan), output):
-        out.write_picture(picture.parts(cluster, plan, every=output is PlanOutput.WIDE))
+        out.write_picture(picture.parts(cluster, plan))
+        if output is PlanOutput.WIDE:
+            out.write("\n")
+            out.write_tables([picture.partitions(cluster, plan)])
     return not plan.certificate.unmet
 
 

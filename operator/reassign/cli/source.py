@@ -45,14 +45,16 @@ class Observed(NamedTuple):
     by: KafkaCluster | None = None
 
 
-def where_of(cluster: str | None, kube: Kube, bootstrap_servers: str | None, snapshot: Path | None = None) -> Where:
+def where_of(
+    cluster: str | None, kube: Kube, bootstrap_servers: list[str] | None, snapshot: Path | None = None
+) -> Where:
     """Return what the options name; raises a usage error where one of them would have no effect."""
     if bootstrap_servers is not None and (cluster or snapshot):
         other = "--cluster" if cluster else "--snapshot"
         raise typer.BadParameter(
             f"it is another cluster than {other} names: give one", param_hint="'--bootstrap-server'"
         )
-    return Where(cluster, kube, bootstrap_servers, snapshot)
+    return Where(cluster, kube, None if bootstrap_servers is None else ",".join(bootstrap_servers), snapshot)
 
 
 async def observe_live(where: Where) -> tuple[Snapshot, KafkaCluster | None]:

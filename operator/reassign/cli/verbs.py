@@ -85,7 +85,11 @@ def approve(
     ],
     digest: Annotated[
         str | None,
-        typer.Option(metavar="sha256:…", help="The plan that was read: another one is refused, and nothing is asked."),
+        typer.Option(
+            parser=options.filled,
+            metavar="sha256:…",
+            help="The plan that was read: another one is refused, and nothing is asked.",
+        ),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,

@@ -40,6 +40,8 @@ PATIENCE = 12
 MIN_ROWS, OTHER_ROWS = 3, 8
 NUMBERS_WIDTH = 47
 """What the columns of numbers take beside a name and its bar, with the space between."""
+WAVE_WIDTH = 38
+"""What the other columns of a wave take beside its name."""
 
 
 class End(NamedTuple):
@@ -166,10 +168,12 @@ def _cut(name: str, room: int) -> str:
     return name if len(name) <= room else f"{name[: room - 9]}…{name[-8:]}"
 
 
-def waves_table(status: ReassignmentPlanStatus) -> Table:
+def waves_table(status: ReassignmentPlanStatus, width: int) -> Table:
+    """Return a row for each wave of a plan. A name that has no room in the width is cut in its middle."""
     table = out.table("WAVE", "STATE", "PARTITIONS", "BYTES", numbers=("PARTITIONS", "BYTES"))
     for wave in status.waves:
-        table.add_row(wave.name, wave.state.value, str(wave.partitions), amount(wave.bytes))
+        name = _cut(wave.name, max(width - WAVE_WIDTH, 10))
+        table.add_row(name, wave.state.value, str(wave.partitions), amount(wave.bytes))
     return table
 
 
@@ -178,7 +182,7 @@ def picture(view: View, samples: Samples, width: int, rows: int) -> RenderableTy
     item = view.item
     parts: list[RenderableType] = [Text(f"{item.namespace}/{item.name}: {line(view)}")]
     if isinstance(item.status, ReassignmentPlanStatus) and item.status.waves:
-        parts += ["", waves_table(item.status)]
+        parts += ["", waves_table(item.status, width)]
         rows -= len(item.status.waves) + 2
     if view.moving:
         brokers, partitions = broker_bars(view.moving), partition_bars(view.moving)

@@ -15,6 +15,7 @@ from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import UNKNOWN, Bytes, Cluster, PlacementGoal
 from reassign.planning.problem.problem import PlacementProblem
 from reassign.planning.problem.racks import levels, names_of
+from reassign.planning.problem.selection import any_of
 from reassign.planning.problem.shares import DISK, REPLICAS
 from reassign.planning.problem.spread import spread
 
@@ -28,7 +29,7 @@ def assess(cluster: Cluster, goal: PlacementGoal, problem: PlacementProblem | No
         "broker_load": list(_brokers(cluster, load, problem)),
         "rack_load": list(of_racks(cluster, goal, load)),
         "directory_load": list(_directories(cluster)),
-        "cluster_load": [_whole(cluster, load) | _of_goal(goal, problem)],
+        "cluster_load": [_whole(cluster, load) | {"matched": _matched(cluster, goal)} | _of_goal(goal, problem)],
     }
 
 
@@ -118,6 +119,12 @@ def _whole(cluster: Cluster, load: Bytes) -> Row:
             for what, most, all_of in zip(WHATS, fullest, lies, strict=True)
         },
     }
+
+
+def _matched(cluster: Cluster, goal: PlacementGoal) -> list[str]:
+    """Return the patterns of the goal that match a topic."""
+    patterns = dict.fromkeys((*goal.include, *(goal.exclude or ())))
+    return [pattern for pattern in patterns if any(map(any_of((pattern,)), cluster.topics))]
 
 
 def _of_goal(goal: PlacementGoal, problem: PlacementProblem | None) -> Row:

@@ -52,6 +52,7 @@ CLUSTER_LOAD = {
     **dict.fromkeys(
         ("violations", "drain_replicas", "drain_bytes", "rf_replicas", "bytes_bound", "moves_bound"), BYTES
     ),
+    "matched": pa.list_(TEXT),  # the patterns of topics of the policy that match one here
 }
 COSTS = {
     **dict.fromkeys(("bytes", "bytes_bound", "moves", "moves_bound", "leaders", "waves_bound"), BYTES),

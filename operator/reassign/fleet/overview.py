@@ -40,6 +40,7 @@ def fleet(
     tables: Mapping[str, pa.Table],
     details: Iterable[pa.Table],
     policy: FleetPolicy,
+    notes: Sequence[str] = (),
 ) -> Fleet:
     """Return the content of a report.
 
@@ -51,6 +52,7 @@ def fleet(
         policy=policy.digest,
         clusters=_clusters({each.cluster: each for each in seen}, tables, details, policy),
         quarantine=quarantine,
+        notes=notes,
     )
 
 

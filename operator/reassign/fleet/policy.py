@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -115,10 +115,34 @@ class FleetPolicy(Model):
                         "snapshots: correct it, or take it out",
                     )
 
+    def unmatched(self, matched: Mapping[str, Collection[str]]) -> list[str]:
+        """Return a note for each pattern of topics that matches no topic in any of its clusters.
+
+        `matched` are the patterns that match a topic, by cluster; clusters whose topics are not known are not in it.
+        """
+        clusters = dict[tuple[str, str], list[str]]()
+        found = set[tuple[str, str]]()
+        for cluster, matching in matched.items():
+            topics = self.terms(cluster).topics
+            for field, patterns in (("include", topics.include), ("exclude", topics.exclude or ())):
+                for pattern in set(patterns) - {"*"}:
+                    clusters.setdefault((field, pattern), []).append(cluster)
+                    if pattern in matching:
+                        found.add((field, pattern))
+        return [
+            f"no topic matches {pattern} of topics.{field} in {_named(sorted(of))}: correct it, or take it out"
+            for (field, pattern), of in sorted(clusters.items())
+            if (field, pattern) not in found
+        ]
+
     @property
     def digest(self) -> str:
         """The digest of all fields that are set: an override with a default differs from one without."""
         return hashed(self.model_dump(mode="json", exclude_unset=True))
+
+
+def _named(clusters: Sequence[str]) -> str:
+    return f"any of its {len(clusters)} clusters" if len(clusters) > 1 else f"its cluster {clusters[0]}"
 
 
 def parse(text: str, file: str) -> FleetPolicy:

@@ -56,6 +56,7 @@ class Result(NamedTuple):
     loads: list[Row]  # of cluster_load the columns LOAD
     summaries: dict[str, Row]  # by cluster, as `summaries_of` returns them
     emitted: Emitted | None
+    notes: Sequence[str] = ()  # of the policy's patterns
     reused: bool = False  # the pass was taken from an earlier run
 
 
@@ -84,6 +85,8 @@ def _run(spark: SparkSession, job: Job, kept: Kept, begin: Callable[[], None]) -
         kept.forget()  # another run may find it otherwise
     seen = [Seen(**row, problem=None) for row in rows_of(tables["newest"])]
     seen += [Seen(name, None, None, problem) for name, problem in quarantined.items()]
+    matched = {row["cluster"]: row["matched"] for row in rows_of(tables["cluster_load"].select(["cluster", "matched"]))}
+    notes = job.policy.unmatched(matched)
     emitted = None
     if job.manifests is not None:
         begin()
@@ -97,14 +100,14 @@ def _run(spark: SparkSession, job: Job, kept: Kept, begin: Callable[[], None]) -
         emitted = emit(job.manifests, _manifests(kept, waves), about, states, hidden=bool(days))
     if job.report is not None:
         begin()
-        parts = page.render(fleet(seen, quarantine, tables, kept.parts("details", OF_DETAILS), job.policy))
+        parts = page.render(fleet(seen, quarantine, tables, kept.parts("details", OF_DETAILS), job.policy, notes))
         with writing(job.report):
             put(job.report, (part.encode() for part in parts))
     loads = [*rows_of(tables["cluster_load"].select(LOAD))]
     if not job.plans:
         assessed = {row["cluster"] for row in loads}
         summaries, unplanned = {}, {name: why for name, why in unplanned.items() if name not in assessed}
-    return Result(len(seen), quarantined | unplanned, days, verdicts, loads, summaries, emitted, kept.reused)
+    return Result(len(seen), quarantined | unplanned, days, verdicts, loads, summaries, emitted, notes, kept.reused)
 
 
 def _may_pass(verdict: Verdict, now: datetime) -> bool:

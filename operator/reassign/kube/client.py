@@ -19,8 +19,6 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from enum import StrEnum
 from http import HTTPStatus
-from pathlib import Path
-from ssl import SSLError
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -28,9 +26,8 @@ import aiohttp
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.client.rest import RESTResponse
-from kubernetes.aio.config import load_incluster_config, load_kube_config
+from kubernetes.aio.config import load_incluster_config
 from pydantic_core import from_json
-from yaml import YAMLError
 
 from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
@@ -38,6 +35,7 @@ from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
 from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
+from reassign.kube import kubeconfig
 from reassign.kube.clock import ServerClock
 from reassign.kube.login import DEFAULT_LOGIN, Login
 
@@ -129,44 +127,23 @@ class KubeClient:
             await self._configure(configuration)
             self._api = ApiClient(configuration)
         except Exception as error:  # the library raises anything for a kubeconfig that is not one
+            why = kubeconfig.why_unusable(error, configuration, None if self._in_pod else self._login)
             raise ApiServerError(
-                f"the kubeconfig cannot be used ({self._why_unusable(error, configuration)}); name one with "
-                "--kubeconfig or KUBECONFIG, or see `kubectl config`"
+                f"the kubeconfig cannot be used ({why}); name one with --kubeconfig or KUBECONFIG, or see "
+                "`kubectl config`"
             ) from None
         return self
-
-    def _why_unusable(self, error: Exception, configuration: Configuration) -> str:
-        """Return what is wrong with the kubeconfig, or with a file that it names, with the name of the file."""
-        kubeconfig = self._kubeconfig or "~/.kube/config"
-        kubeconfigs = [] if self._in_pod else kubeconfig.split(os.pathsep)
-        named = [each for each in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file) if each]
-        for file in [*kubeconfigs, *named]:
-            try:
-                Path(file).expanduser().open("rb").close()
-            except OSError as unreadable:
-                if isinstance(unreadable, FileNotFoundError) and len(kubeconfigs) > 1:
-                    continue  # as kubectl does
-                return f"{file}: {unreadable.strerror}"
-        if isinstance(error, SSLError):
-            return f"{', '.join(named)}: no certificate, or no key of it, in PEM"
-        if isinstance(error, TypeError | AttributeError | KeyError | YAMLError | UnicodeDecodeError):
-            return f"{kubeconfig} is no kubeconfig"
-        return str(error).partition("\n")[0] or type(error).__name__
-
-    @property
-    def _kubeconfig(self) -> str | None:
-        return self._login.kubeconfig or os.environ.get("KUBECONFIG")  # the library reads it only when it is imported
 
     @property
     def _in_pod(self) -> bool:
         """Whether the pod's own ServiceAccount is used."""
-        return self._kubeconfig is None and self._login.context is None and "KUBERNETES_SERVICE_HOST" in os.environ
+        return not kubeconfig.is_named(self._login) and "KUBERNETES_SERVICE_HOST" in os.environ
 
     async def _configure(self, configuration: Configuration) -> None:
         if self._in_pod:
             load_incluster_config(configuration)  # type: ignore[no-untyped-call]
         else:
-            await load_kube_config(self._kubeconfig, self._login.context, configuration)  # type: ignore[no-untyped-call]
+            await kubeconfig.configure(configuration, self._login)
 
     async def _sent(self, _: object, __: object, chunk: aiohttp.TraceRequestChunkSentParams) -> None:
         self._written(_written_resource(chunk.url.path), len(chunk.chunk))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from reassign.api.limits import MAX_REPLICAS
 from reassign.api.partition_reassignment import (
     PartitionReassignment,
     PartitionReassignmentStatus,
@@ -38,21 +39,14 @@ def rollback(live: Mapping[str, Any], records: Iterable[Mapping[str, Any]] = ())
     completed or in flight, each with the replicas that this one reaches as `expectedReplicas`. What is pending or
     blocked has not moved, and what was cancelled or has failed is where it was. Log directories are not restored.
 
-    Raises NOTHING_SELECTED where there is no such entry.
+    What `irreversible` names is left out. Raises NOTHING_SELECTED where there is no other such entry.
     """
     moved = parsed(PartitionReassignment, live)
-    moves = _in_records(records, moved.metadata.uid) or _in_status(moved.status)
     name = moved.metadata.name
-    entries: list[Manifest] = [
-        {
-            "topic": entry.topic,
-            "partition": entry.partition,
-            "replicas": list(done[0]),
-            "expectedReplicas": list(done[1]),
-        }
-        for entry in moved.spec.partitions
-        if (done := moves.get((entry.topic, entry.partition))) and done[0] != done[1]
-    ]
+    reverse = _reverse(moved, records)
+    entries = [entry for entry in reverse if _problem(entry) is None]
+    if reverse and not entries:
+        raise PlanningError(Reason.NOTHING_SELECTED, f"{name} cannot be rolled back: {_irreversible(name, reverse)[0]}")
     if not entries:
         raise PlanningError(
             Reason.NOTHING_SELECTED,
@@ -64,6 +58,47 @@ def rollback(live: Mapping[str, Any], records: Iterable[Mapping[str, Any]] = ())
         spec["replicationFactorChange"] = ReplicationFactorChange.ALLOW.value
     content = short_hash([name, entries])
     return manifest(shortened(name, f"-rollback-{content}"), moved.metadata.namespace, spec_of(spec))
+
+
+def irreversible(live: Mapping[str, Any], records: Iterable[Mapping[str, Any]] = ()) -> list[str]:
+    """Return a sentence for each entry that has moved, and whose replicas as recorded no manifest can have."""
+    moved = parsed(PartitionReassignment, live)
+    return _irreversible(moved.metadata.name, _reverse(moved, records))
+
+
+def _irreversible(name: str, reverse: Iterable[Manifest]) -> list[str]:
+    return [
+        f"partition {entry['partition']} of {entry['topic']} is left out of the rollback of {name}, whose status has "
+        f"{problem}; move it back by hand"
+        for entry in reverse
+        if (problem := _problem(entry))
+    ]
+
+
+def _problem(entry: Manifest) -> str | None:
+    """Return which replicas of an entry no PartitionReassignment can have, and why."""
+    for field, what in (("replicas", "originalReplicas"), ("expectedReplicas", "targetReplicas")):
+        brokers = entry[field]
+        if len(set(brokers)) < len(brokers):
+            return f"{what} {brokers} that name a broker twice"
+        if len(brokers) > MAX_REPLICAS:
+            return f"{what} of {len(brokers)} brokers, more than {MAX_REPLICAS}"
+    return None
+
+
+def _reverse(moved: PartitionReassignment, records: Iterable[Mapping[str, Any]]) -> list[Manifest]:
+    """Return the entries that go back, in the order of the spec."""
+    moves = _in_records(records, moved.metadata.uid) or _in_status(moved.status)
+    return [
+        {
+            "topic": entry.topic,
+            "partition": entry.partition,
+            "replicas": list(done[0]),
+            "expectedReplicas": list(done[1]),
+        }
+        for entry in moved.spec.partitions
+        if (done := moves.get((entry.topic, entry.partition))) and done[0] != done[1]
+    ]
 
 
 def _in_records(records: Iterable[Mapping[str, Any]], owner: str) -> Moves:

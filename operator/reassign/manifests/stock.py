@@ -142,6 +142,15 @@ def write(manifests: Iterable[Mapping[str, Any]]) -> str:
     return f'{{"version":{VERSION},"partitions":[\n{lines}\n]}}\n'
 
 
+def left_out(manifests: Iterable[Mapping[str, Any]]) -> str:
+    """Return a note of the fields that `write` has no place for; it is empty where there are none."""
+    specs = [each["spec"] for each in manifests]
+    fields = dict.fromkeys(field for spec in specs for field in spec if field not in ("clusterRef", "partitions"))
+    if any(entry.get("expectedReplicas") is not None for spec in specs for entry in spec["partitions"]):
+        fields["expectedReplicas"] = None
+    return f"the stock tool's JSON has no place for these fields: {', '.join(fields)}" if fields else ""
+
+
 def _printed(text: str) -> str | None:
     """Return what to do with a text that the stock tool has printed; None for any other one."""
     lines = text.splitlines()

@@ -7,6 +7,7 @@ No text ends the process.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Hashable, Iterable, Sequence
@@ -63,9 +64,16 @@ def plain(text: str) -> Scalar:
 
 # --- read ---
 
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
 
 def load(text: str) -> list[Any]:
-    """Return the documents of a text, but for empty ones. Raises ValueError with what is wrong, and where."""
+    """Return the documents of a text, but for empty ones. Raises ValueError with what is wrong, and where.
+
+    JSON objects one after the other are documents too, as they are to kubectl.
+    """
+    text = _separated(text)
     try:
         excess = _excess(text)
         documents = [] if excess else list(yaml.load_all(text, Loader=_Loader))
@@ -77,6 +85,30 @@ def load(text: str) -> list[Any]:
     if excess:
         raise ValueError(excess)
     return [document for document in documents if document is not None]
+
+
+def _separated(text: str) -> str:
+    """Return a stream of JSON objects, as jq writes it, with YAML's mark between them; any other text as it is."""
+    pieces = list[str]()
+    at = _blanks(text, 0)
+    if not text.startswith("{", at):
+        return text
+    try:
+        while at < len(text):
+            _, end = _DECODER.raw_decode(text, at)
+            after = _blanks(text, end)
+            mark = "" if after == len(text) else "--- " if "\n" in text[end:after] else "\n--- "
+            pieces.append(text[at:after] + mark)
+            at = after
+    except (ValueError, RecursionError):
+        return text
+    return text[: _blanks(text, 0)] + "".join(pieces)
+
+
+def _blanks(text: str, at: int) -> int:
+    """Return where the blanks end that begin there."""
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
 
 
 class _RefusedError(yaml.constructor.ConstructorError):

@@ -57,3 +57,5 @@ class Fleet:
     clusters: Iterable[Cluster]
     """They may be made one after another."""
     quarantine: Sequence[Verdict]
+    notes: Sequence[str] = ()
+    """What its author should know of the policy."""

@@ -58,6 +58,13 @@ class Cluster:
     """None: it is not known."""
 
 
+class RackWords(NamedTuple):
+    """What an author of a goal writes to have racks count otherwise."""
+
+    flat: str = "`racks: {awareness: Flat}`"
+    none: str = "`racks: {awareness: None}`"
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementGoal:
     """What is wanted of a cluster. It has broker ids, not indices.
@@ -77,6 +84,7 @@ class PlacementGoal:
     tolerance: float = 0.10
     awareness: Awareness = Awareness.TREE
     min_free: float = 0.10  # share of each volume that stays free
+    rack_words: RackWords = field(default=RackWords(), compare=False)
 
     @property
     def excluded(self) -> tuple[str, ...]:

@@ -30,8 +30,6 @@ from reassign.text import counted, listed, named_brokers
 RESOURCES = tuple(COUNTED)
 """The rows of `Problem.target`, `low` and `high`."""
 
-LET_RACKS_NOT_COUNT = "`racks: {awareness: None}`, on the command line `--racks none`"
-
 UNLIMITED = 1 << 62
 """Bytes that may lie on a broker that does not report the size of its volumes."""
 
@@ -87,9 +85,9 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
     Raises PlanningError: InvalidGoal, NothingSelected, NotEnoughBrokers, InvalidRacks, InvalidSnapshot.
     """
     allowed, drained = _allowed(cluster, goal)
-    groups = levels(cluster.racks, goal.awareness, cluster.brokers)
+    groups = levels(cluster.racks, goal.awareness, cluster.brokers, goal.rack_words.flat)
     racks = [cluster.racks[b] for b in np.flatnonzero(allowed).tolist()]
-    check_complete(racks, goal.awareness, cluster.brokers[allowed], LET_RACKS_NOT_COUNT)
+    check_complete(racks, goal.awareness, cluster.brokers[allowed], goal.rack_words.none)
     held: Bools = cluster.replicas >= 0
     online = online_replicas(cluster)
     selection = select(cluster, goal, drained)

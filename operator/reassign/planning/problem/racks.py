@@ -16,14 +16,16 @@ import numpy as np
 
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.problem.model import Ints
+from reassign.planning.problem.model import Ints, RackWords
 from reassign.text import listed, named_brokers
 
 MAX_DEPTH = 11
 """Names of a path. The kernel compares brokers by one number with 5 bits for each level, and the broker itself."""
 
 
-def levels(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints) -> Ints:
+def levels(
+    racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints, otherwise: str = RackWords().flat
+) -> Ints:
     """Return nested groups of brokers, top level first: (L, B), the group of each broker at each level, 0 to n - 1.
 
     Groups are numbered by their path; those of one group above follow each other. A broker that is a child by itself
@@ -34,9 +36,9 @@ def levels(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
     has no level, like brokers without any rack.
 
     Raises INVALID_RACKS, with Tree only: for what is no path, for paths beside plain names, and for paths that are too
-    long.
+    long. `otherwise` says what to write to have none of that count.
     """
-    paths = _paths(racks, awareness, ids)
+    paths = _paths(racks, awareness, ids, otherwise)
     depth = max(map(len, paths), default=0)
     groups = np.empty((depth, len(paths)), np.int32)
     for level in range(depth):
@@ -65,7 +67,9 @@ def check_complete(racks: Sequence[str], awareness: Awareness, ids: Sequence[int
     )
 
 
-def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints) -> list[tuple[str, ...]]:
+def _paths(
+    racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints, otherwise: str
+) -> list[tuple[str, ...]]:
     if awareness is Awareness.NONE:
         return [()] * len(racks)
     if awareness is Awareness.FLAT:
@@ -77,14 +81,14 @@ def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
             Reason.INVALID_RACKS,
             f"some racks cannot be read ({_named(unreadable, racks, ids)}): a rack is a name, or a path like "
             "/dc1/row2/rack7, with no empty name in it and no space around one; correct broker.rack there, or use "
-            "awareness Flat",
+            f"{otherwise}",
         )
     deep = [i for i, path in enumerate(paths) if len(path) > MAX_DEPTH]
     if deep:
         raise PlanningError(
             Reason.INVALID_RACKS,
             f"some racks have more than {MAX_DEPTH} names ({_named(deep, racks, ids)}): leave some out of broker.rack, "
-            "or use awareness Flat",
+            f"or use {otherwise}",
         )
     as_path = [i for i, rack in enumerate(racks) if rack.startswith("/")]
     as_name = [i for i, rack in enumerate(racks) if rack and not rack.startswith("/")]
@@ -92,7 +96,7 @@ def _paths(racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints
         raise PlanningError(
             Reason.INVALID_RACKS,
             f"some racks are paths ({_named(as_path, racks, ids)}) and others plain names "
-            f"({_named(as_name, racks, ids)}): make broker.rack the same kind everywhere, or use awareness Flat",
+            f"({_named(as_name, racks, ids)}): make broker.rack the same kind everywhere, or use {otherwise}",
         )
     return [path if rack else () for rack, path in zip(racks, paths, strict=True)]
 
