@@ -350,7 +350,7 @@ class ClusterLoop:
 
         Outside the windows of its plan a wave begins nothing, before the plan has suspended it too.
         """
-        waves, closed = self.plans.next_waves(self.key), self.plans.outside_windows(self.key)
+        waves, closed = self.plans.next_waves(self.key), self.plans.outside_windows(self.key, self.writer.now())
         resources = [_suspended(r) if r.uid in closed else r for r in resources]
         rest = {r.uid: r for r in resources if r.settled or (r.asleep and r.uid not in waves)}
         turn = self._drift.next([*rest.values(), *self.unserved.settled(cluster)]) if self._drift.now else ()

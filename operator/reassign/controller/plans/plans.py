@@ -112,9 +112,8 @@ class Plans:
         """Return the plans whose goals are observed again and again."""
         return [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource) and is_watched(plan)]
 
-    def outside_windows(self, key: ClusterKey) -> set[str]:
+    def outside_windows(self, key: ClusterKey, now: datetime) -> set[str]:
         """Return the uids of the waves that have not ended, and whose plans have windows and none open now."""
-        now = self._kube.now()
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
         closed = [plan for plan in plans if not _is_open(plan, now)]
         return {wave.uid for plan in closed for wave in unended(_read(self._store.waves(plan)))}
