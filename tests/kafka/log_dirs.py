@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from tests.kafka.harness import Kafka, eventually
 
@@ -32,3 +37,19 @@ def copied(kafka: Kafka, tp: TopicPartition, broker: int) -> dict[str, int]:
 
 def other_directory(kafka: Kafka, tp: TopicPartition, broker: int) -> str:
     return next(str(p) for p in kafka.brokers.log_dirs(broker) if str(p) != directory(kafka, tp, broker))
+
+
+@contextmanager
+def cordoned(kafka: Kafka, broker: int, directories: str) -> Iterator[None]:
+    """Within the block no new replica gets into these directories of a broker (KIP-1066); `*` stands for all."""
+
+    def send(operation: AlterConfigOpType, value: str | None) -> None:
+        entry = ConfigEntry("cordoned.log.dirs", value, incremental_operation=operation)
+        change = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=[entry])
+        kafka.workload.ask(lambda admin: admin.incremental_alter_configs([change]))
+
+    send(AlterConfigOpType.SET, directories)
+    try:
+        yield
+    finally:
+        send(AlterConfigOpType.DELETE, None)

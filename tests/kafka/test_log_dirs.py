@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kafka.errors import KafkaConnectionError
 
 from reassign.api.kafka_cluster import Limits
@@ -20,7 +19,7 @@ from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
-from tests.kafka.log_dirs import copied, directory, observe, other_directory
+from tests.kafka.log_dirs import copied, cordoned, directory, observe, other_directory
 from tests.unit.sim import START, resource
 
 
@@ -47,20 +46,6 @@ def failed(directory: Path) -> Iterator[None]:
     finally:
         directory.unlink()
         aside.rename(directory)
-
-
-@contextmanager
-def cordoned(kafka: Kafka, broker: int, directories: str) -> Iterator[None]:
-    def send(operation: AlterConfigOpType, value: str | None) -> None:
-        entry = ConfigEntry("cordoned.log.dirs", value, incremental_operation=operation)
-        change = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=[entry])
-        kafka.workload.ask(lambda admin: admin.incremental_alter_configs([change]))
-
-    send(AlterConfigOpType.SET, directories)
-    try:
-        yield
-    finally:
-        send(AlterConfigOpType.DELETE, None)
 
 
 def test_a_replica_is_copied_to_the_other_directory_of_its_broker(kafka: Kafka) -> None:
