@@ -16,6 +16,7 @@ from localplatform.brokers import Brokers
 from localplatform.processes import TIMEOUT, wait_until
 from localplatform.workload import Workload
 from reassign.core.model.configs import Change, ConfigResource
+from reassign.core.model.forwarding import NO_DOUBTS, Doubts
 from reassign.core.model.snapshot import Partition, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Step
 from reassign.kafka.client import KafkaClient
@@ -40,9 +41,13 @@ class Kafka:
         asyncio.run(self.client.close())
 
     def observe(
-        self, *topics: str, sizes_of: Collection[TopicPartition] | None = None, destinations: Collection[int] = ()
+        self,
+        *topics: str,
+        sizes_of: Collection[TopicPartition] | None = None,
+        destinations: Collection[int] = (),
+        doubts: Doubts = NO_DOUBTS,
     ) -> Snapshot:
-        return asyncio.run(self.client.observe(topics, sizes_of, destinations))
+        return asyncio.run(self.client.observe(topics, sizes_of, destinations, doubts))
 
     def perform(self, *steps: Step) -> list[Outcome]:
         """The outcomes in the order of the steps."""

@@ -225,7 +225,8 @@ class Copy:
         named = {0: self.there}
         verdict = self.operator.verdict("dirs", {self.tp: ([0, 1], [0, 1])}, None, begun=True, log_dir=rate, dirs=named)
         verdict = with_steps(verdict, *steps)
-        self.operator.tick(self.kafka.observe(self.tp.topic, sizes_of=[self.tp]), [verdict])
+        seen = self.kafka.observe(self.tp.topic, sizes_of=[self.tp], doubts=self.operator.doubts)
+        self.operator.tick(seen, [verdict])
         return self.operator.after(verdict)
 
     def begin(self, rate: str) -> None:
@@ -276,10 +277,10 @@ def test_an_orphaned_log_dir_copy_stays_throttled_until_it_ends(kafka: Kafka, op
 
     def reconcile() -> bool:
         tps = operator.copied_between_dirs()
-        return operator.tick(kafka.observe(*{tp.topic for tp in tps}, sizes_of=tps))
+        return operator.tick(kafka.observe(*{tp.topic for tp in tps}, sizes_of=tps, doubts=operator.doubts))
 
     rate = ConfigKey(broker(0), LOG_DIR_RATE)
-    eventually(lambda: reconcile() and operator.memory.recent.settled(rate))
+    eventually(lambda: reconcile() and bool(operator.memory.recent.settled([rate], [rate])))
     assert reconcile()
     assert everything(kafka, name) == during == {**before, rate: "1024"}
     assert kafka.perform(AlterLogDirs(copy.tp, ((0, copy.here),))) == [APPLIED]

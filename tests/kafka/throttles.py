@@ -13,7 +13,7 @@ from tests.unit.throttling import Operator
 
 def tick(operator: Operator, kafka: Kafka, *verdicts: Verdict) -> bool:
     topics = [tp.topic for verdict in verdicts for tp in verdict.record]
-    return operator.tick(kafka.observe(*topics), verdicts)
+    return operator.tick(kafka.observe(*topics, doubts=operator.doubts), verdicts)
 
 
 def begin(operator: Operator, kafka: Kafka, name: str, old: Sequence[int], new: Sequence[int], rate: str) -> Verdict:

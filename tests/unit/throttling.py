@@ -18,7 +18,7 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.writing.throttle_record import ThrottleRecord
 from reassign.core.duplicates import Peer
 from reassign.core.model.cluster_rules import ThrottleRules
-from reassign.core.model.forwarding import Clock
+from reassign.core.model.forwarding import Clock, Doubts
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Name
 from reassign.core.model.recent_changes import RecentChanges
@@ -188,8 +188,18 @@ class Operator:
         """Decide once to learn what to read, then decide by that, change and gate; whether any throttle is left."""
         return asyncio.run(self._tick(snapshot, verdicts))
 
+    @property
+    def doubts(self) -> Doubts:
+        """What the next observation is to settle."""
+        in_doubt = self.memory.recent.in_doubt(self.api.recorded)
+        return self.recent.forwarding.doubts(time.monotonic(), (), in_doubt)
+
     async def _tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict]) -> bool:
-        self.recent = replace(self.recent, reports=self.recent.reports.observe(self.recent.now, snapshot.log_dirs))
+        self.recent = replace(
+            self.recent,
+            reports=self.recent.reports.observe(self.recent.now, snapshot.log_dirs),
+            forwarding=self.recent.forwarding.observe(time.monotonic(), snapshot.forwarded),
+        )
         rules = ThrottleRules.of(self.api.parsed.spec, self.api.recorded)
         _, first, _ = decide_throttles(verdicts, snapshot, ConfigRead(), self.memory, self.recent, rules)
         wanted = readable(self.api.recorded, first.reads, snapshot.brokers)
