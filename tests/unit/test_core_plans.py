@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -640,15 +641,15 @@ def test_suspended_no_wave_begins_and_the_running_one_starts_nothing_new() -> No
 
 
 @pytest.mark.parametrize("suspended", [True, False])
-def test_a_broker_down_at_a_waves_end_makes_an_active_plan_stale(suspended: bool) -> None:
+def test_a_broker_unregistered_at_a_waves_end_makes_an_active_plan_stale(suspended: bool) -> None:
     plan = approved()
     plan.tick()
     plan.begin()
     plan.edit(suspend=suspended)
-    fence(plan)
+    unregister(plan)
     plan.finish()
     plan.tick()
-    unfence(plan)
+    register(plan)
     plan.edit(suspend=False)
     plan.run()
     assert plan.true == ({"Ready", "Succeeded"} if suspended else {"Stalled", "PlanStale"})
@@ -765,22 +766,77 @@ def fence(plan: Stage, broker: int = 4) -> None:
     plan.kafka.brokers[broker] = Broker(broker, "r", fenced=True)
 
 
-def unfence(plan: Stage, broker: int = 4) -> None:
+def register(plan: Stage, broker: int = 4) -> None:
+    """Register a broker, or end its fence."""
     plan.kafka.brokers[broker] = Broker(broker, "r")
+
+
+def unregister(plan: Stage, broker: int = 4) -> None:
+    plan.kafka.brokers.pop(broker, None)
+
+
+def test_a_wave_to_a_fenced_broker_waits_and_the_plan_is_not_stale() -> None:
+    plan = approved(2, template={"stallTimeoutSeconds": 60})
+    plan.tick()
+    plan.begin()
+    fence(plan)
+    plan.finish()
+    plan.tick(2)
+    assert (plan.reason, plan.true) == ("BrokerFenced", {"Reconciling"})
+    assert f"{plan.name(2)} waits, since broker 4 is fenced" in plan.message
+    assert plan.status.stale_digest is None
+    plan.now += 60
+    plan.tick()
+    assert plan.true == {"Reconciling", "Stalled"}
+    register(plan)
+    plan.tick()
+    assert plan.released == [plan.name(1), plan.name(2)]
+
+
+def test_a_wave_waits_for_its_destinations_and_not_for_brokers_that_stay() -> None:
+    plan = approved()
+    fence(plan, 2)
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
+def test_an_approval_counts_that_is_given_while_a_broker_is_fenced() -> None:
+    plan = stage()
+    plan.tick(4)
+    fence(plan)
+    plan.tick()
+    assert (plan.reason, plan.true) == ("AwaitingApproval", set())
+    plan.approve()
+    plan.tick()
+    assert plan.released == []
+    register(plan)
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
+def test_a_fenced_broker_hides_no_difference() -> None:
+    plan = approved()
+    fence(plan)
+    plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
+    plan.tick()
+    assert plan.true == {"Stalled", "PlanStale"}
+    register(plan)
+    plan.tick()
+    assert plan.true == {"Stalled", "PlanStale"}
 
 
 def test_a_stale_plan_waits_for_another_approval() -> None:
     plan = approved()
     plan.tick()
     plan.begin()
-    fence(plan)
+    unregister(plan)
     plan.tick()
     assert plan.reason == "WaveInFlight"
     plan.finish()
     plan.tick()
     assert plan.true == {"Stalled", "PlanStale"}
-    assert "broker 4 is fenced" in plan.message
-    unfence(plan)
+    assert "broker 4 is not registered" in plan.message
+    register(plan)
     plan.tick(3)
     assert plan.true == {"Stalled", "PlanStale"}
     assert "remove spec.approvedDigest" in plan.message
@@ -796,12 +852,12 @@ def test_a_stale_plan_waits_for_another_approval() -> None:
 def test_an_approval_given_while_the_cluster_does_not_fit_is_not_enough() -> None:
     plan = stage()
     plan.tick(4)
-    fence(plan)
+    unregister(plan)
     plan.tick()
     assert plan.true == {"Stalled", "PlanStale"}
     plan.approve()
     plan.tick()
-    unfence(plan)
+    register(plan)
     plan.tick(3)
     assert plan.released == []
     assert plan.true == {"Stalled", "PlanStale"}
@@ -887,11 +943,11 @@ def test_what_is_in_flight_is_compared_though_metadata_has_not_settled() -> None
 
 def test_a_plan_without_approval_continues_once_the_cluster_fits() -> None:
     plan = stage(approval="NotRequired")
-    fence(plan)
+    unregister(plan)
     plan.tick(6)
     assert plan.released == []
     assert "PlanStale" in plan.true
-    unfence(plan)
+    register(plan)
     plan.tick()
     assert plan.released == [plan.name(1)]
 
@@ -917,10 +973,10 @@ def test_a_partition_that_is_where_it_is_to_go_is_no_difference() -> None:
 
 def test_another_plan_ends_what_was_stale() -> None:
     plan = approved()
-    fence(plan)
+    unregister(plan)
     plan.tick(2)
     assert "PlanStale" in plan.true
-    unfence(plan)
+    register(plan)
     plan.edit(goal={"drainBrokers": [2]}, approval="NotRequired")
     plan.run()
     assert plan.true == {"Ready", "Succeeded"}
@@ -1018,9 +1074,9 @@ class Plans(RuleBasedStateMachine):
     def gets_another_goal(self, broker: int) -> None:
         self.stage.edit(goal={"drainBrokers": [broker]})
 
-    @rule(fenced=st.booleans())
-    def a_broker_comes_or_goes(self, fenced: bool) -> None:
-        (fence if fenced else unfence)(self.stage)
+    @rule(change=st.sampled_from([fence, register, unregister]))
+    def a_broker_comes_or_goes(self, change: Callable[[Stage], None]) -> None:
+        change(self.stage)
 
     @precondition(lambda self: self.stage.waves)
     @rule(choice=st.integers(0, 3))
