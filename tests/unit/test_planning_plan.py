@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from reassign.api.goal import By, GoalPart
 from reassign.planning.plan import evenness, make
@@ -88,6 +89,7 @@ def test_a_wave_is_cut_to_what_one_object_can_hold_and_the_bound_knows() -> None
     assert make(cluster, GOAL).certificate.waves == 1
 
 
-def test_excluded_topics_that_a_drain_leaves_are_a_part_of_the_drain() -> None:
-    left = make(two_sites(), PlacementGoal(drain=frozenset({4}), exclude=("audit",))).certificate.unmet
+@pytest.mark.parametrize("goal", [PlacementGoal(drain=frozenset({4})), PlacementGoal(brokers=frozenset(range(4)))])
+def test_excluded_topics_that_a_drain_leaves_are_a_part_of_the_drain(goal: PlacementGoal) -> None:
+    left = make(two_sites(), replace(goal, exclude=("audit",))).certificate.unmet
     assert [part.part for part in left] == [GoalPart.DRAIN]

@@ -276,8 +276,7 @@ def _left(
                 "each counts as the mean of its topic; plan again when the brokers answer",
             )
         )
-    emptied = np.isin(cluster.brokers, sorted(goal.drain))
-    staying = (cluster.replicas >= 0) & emptied[cluster.replicas] & selection.kept[:, None]
+    staying = leaving & selection.kept[:, None]
     if staying.any():
         topics = [cluster.topics[topic] for topic in np.unique(cluster.topic[staying.any(axis=1)])]
         unmet.append(
