@@ -28,18 +28,20 @@ def cluster(
     sizes: list[int] | None = None,
     racks: tuple[str, ...] = ("",) * 4,
     dead: tuple[int, ...] = (),
+    fenced: tuple[int, ...] = (),
     topics: tuple[str, ...] = ("a",),
     topic: list[int] | None = None,
     disks: Directories | None = None,
 ) -> Cluster:
-    """Broker ids are the indices and 100."""
+    """Broker ids are the indices and 100. Brokers that are dead are not registered, fenced ones are."""
     width = max(map(len, rows))
     count = len(racks)
     return Cluster(
         id="made",
         brokers=np.arange(100, 100 + count, dtype=np.int32),
         racks=racks,
-        alive=~np.isin(np.arange(count), dead),
+        registered=~np.isin(np.arange(count), dead),
+        alive=~np.isin(np.arange(count), (*dead, *fenced)),
         directories=disks or directories(count),
         topics=topics,
         topic=np.array(topic or [0] * len(rows), np.int32),

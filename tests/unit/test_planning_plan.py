@@ -24,6 +24,7 @@ def two_sites() -> Cluster:
         id="two sites",
         brokers=brokers,
         racks=tuple(f"/{'ab'[b % 2]}/{b // 2 + 1}" for b in range(5)),
+        registered=np.ones(5, np.bool_),
         alive=np.ones(5, np.bool_),
         directories=Directories(brokers, ("/data",) * 5, unknown, unknown, np.zeros(5, np.bool_), np.ones(5, np.bool_)),
         topics=tuple(name for name, _, _ in TOPICS),

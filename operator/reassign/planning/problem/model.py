@@ -43,6 +43,7 @@ class Cluster:
     id: str
     brokers: Ints  # (B,) ids, ascending
     racks: tuple[str, ...]  # (B,) a rack, or a path of racks (KIP-879); "" for none
+    registered: Bools  # (B,) up or fenced; before Kafka 4.0, which lists no fenced ones, only those that are up
     alive: Bools  # (B,) registered and not fenced
     directories: Directories
     topics: tuple[str, ...]  # (T,) sorted by name
