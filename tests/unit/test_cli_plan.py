@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reassign.api.goal import Awareness, By
+from reassign.api.goal import Awareness, By, FencedBrokers
 from reassign.cli import output, planning
 from reassign.core.model.snapshot import Broker
 from reassign.files import rules
@@ -38,7 +38,7 @@ def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) 
         *("plan", "--snapshot", folder, "--drain-broker", "5", "--broker", "0,1,2", "--broker", 3),
         *("--replication-factor", 2, "--balance", "disk,leaders", "--tolerance", 5, "--racks", "flat"),
         *("--include", "a*", "--include", "b", "--exclude", "c", "--max-partitions", 7, "--max-bytes", "1Gi"),
-        *("--throttle", "50Mi", "--min-free-disk", 0),
+        *("--throttle", "50Mi", "--min-free-disk", 0, "--fenced-brokers", "replace"),
     )
     assert ran.code == 0, ran
     assert planner.goal == PlacementGoal(
@@ -51,6 +51,7 @@ def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) 
         tolerance=0.05,
         awareness=Awareness.FLAT,
         min_free=0.0,
+        fenced_brokers=FencedBrokers.REPLACE,
     )
     assert planner.waves == (7, 2**30, 50 * 2**20)
 

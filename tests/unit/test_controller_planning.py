@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from reassign.api.goal import Awareness, By
+from reassign.api.goal import Awareness, By, GoalPart
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
 from reassign.controller.plans.job import goal_of, known_topics, permitted, plan_of, work_out
@@ -129,6 +129,17 @@ def test_a_plan_names_no_topic_that_its_namespace_may_not_move(seen: Seen, goal:
     assert "hidden" not in repr(made)
     assert "40" not in repr(made.unmet)
     assert {entry["topic"] for manifest in made.manifests for entry in manifest["spec"]["partitions"]} == {"a", "b"}
+
+
+@pytest.mark.parametrize("fenced", ["Keep", "Replace"])
+def test_a_plan_made_during_a_restart_evacuates_no_broker(seen: Seen, fenced: str) -> None:
+    seen.kafka = SimKafka({A: (1, 2), B: (2, 3), C: (1, 3)})
+    seen.kafka.sizes = {tp: dict.fromkeys(range(6), 10) for tp in (A, B, C)}
+    seen.kafka.brokers[2] = Broker(2, fenced=True)
+    made = work_out(job(goal={"drainBrokers": [1], "fencedBrokers": fenced}, waves={}, template={}))
+    moved = {entry["topic"] for manifest in made.manifests for entry in manifest["spec"]["partitions"]}
+    assert moved == ({"c"} if fenced == "Keep" else {"a", "b", "c"})
+    assert [part.part for part in made.unmet] == ([GoalPart.DRAIN] if fenced == "Keep" else [])
 
 
 def test_a_plan_becomes_suspended_waves_in_its_namespace_with_their_bytes(seen: object, asked: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck
@@ -709,11 +710,28 @@ PLANNED_INPUT_HASHES = [
     ({"exclude": ["a"]}, "1014aa8deda4fca706362d29c475c8efd2d30cfb35e3e68d3b6a2e3b81cf8f26"),
 ]
 """As the version computed them whose schema wrote the default of exclude into each plan."""
+GOAL_HASHES = [
+    ({"drainBrokers": [5], "replicationFactor": 3}, "2cec3e0e1378e8881a5420ed1b4242bbded5b17fc6b05ff25bbbe928663555a4"),
+    (
+        {"brokers": [1, 2], "balance": {"by": ["Disk"]}},
+        "d04465ce31446aa839ccb499f313a83ab45d6b395ca3a68cdc74f05cde8fa0b8",
+    ),
+]
+"""As the versions computed them whose goals had no other fields than these."""
 
 
-@pytest.mark.parametrize(("topics", "digest"), PLANNED_INPUT_HASHES)
-def test_input_hashes_of_stored_plans_stay_as_they_are(topics: dict[str, list[str]], digest: str) -> None:
-    spec = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [5]}, "topics": topics}
+@pytest.mark.parametrize(
+    ("topics", "goal", "digest"),
+    [
+        *((topics, {"drainBrokers": [5]}, digest) for topics, digest in PLANNED_INPUT_HASHES),
+        *(({}, goal, digest) for goal, digest in GOAL_HASHES),
+        *(({}, {**goal, "fencedBrokers": "Keep"}, digest) for goal, digest in GOAL_HASHES),
+    ],
+)
+def test_input_hashes_of_stored_plans_stay_as_they_are(
+    topics: dict[str, list[str]], goal: dict[str, Any], digest: str
+) -> None:
+    spec = {"clusterRef": {"name": "main"}, "goal": goal, "topics": topics}
     plan = PlanResource(
         uid="u",
         version=1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reassign.api.goal import Awareness, By
+from reassign.api.goal import Awareness, By, FencedBrokers
 from reassign.api.limits import MAX_LABEL_CHARACTERS
 from reassign.api.names import OBJECT_NAME
 from reassign.api.reassignment_plan import PLAN_LABEL
@@ -65,6 +65,12 @@ def test_what_is_named_after_a_cluster_may_be_an_objects_name(cluster: str) -> N
     assert OBJECT_NAME.fullmatch(label)
 
 
+def test_a_policy_may_have_fenced_brokers_replaced() -> None:
+    terms = parse("defaults: {goal: {balance: {}, fencedBrokers: Replace}}", "policy.yaml").terms("any")
+    assert terms.planner_goal().fenced_brokers is FencedBrokers.REPLACE
+    assert FleetPolicy().terms("any").planner_goal().fenced_brokers is FencedBrokers.KEEP
+
+
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
     policy = parse(TEXT, "policy.yaml")
     policy.check_patterns(["prod-7", "test-1"])
@@ -81,6 +87,7 @@ BOMB = "\n".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in r
         ("defaults: {goals: {}}", "defaults.goals: Extra inputs are not permitted"),
         ("defaults: {goal: {balance: {by: [Disc]}}}", "defaults.goal.balance.by.0: Input should be 'Disk'"),
         ("defaults: {goal: {}}", "goal needs at least one of"),
+        ("defaults: {goal: {fencedBrokers: Replace}}", "goal needs at least one of"),
         ("overrides: [{clusters: [a], goal: {drainBrokers: [1], brokers: [1, 2]}}]", "broker 1 cannot be emptied"),
         ("overrides: [{goal: {drainBrokers: [1]}}]", "overrides.0.clusters: Field required"),
         ("overrides: [{clusters: []}]", "overrides.0.clusters: Tuple should have at least 1 item"),

@@ -25,7 +25,7 @@ from reassign.api.common import (
     TtlSeconds,
     rule,
 )
-from reassign.api.goal import COUNTED, EXCLUDED_BY_DEFAULT, Awareness, By, GoalPart
+from reassign.api.goal import COUNTED, EXCLUDED_BY_DEFAULT, Awareness, By, FencedBrokers, GoalPart
 from reassign.api.limits import (
     MAX_LABEL_CHARACTERS,
     MAX_NAME_CHARACTERS,
@@ -101,8 +101,8 @@ class BalanceGoal(Model):
 
 
 class Goal(Model):
-    """The goal: at least one of these fields. In any case, replicas on brokers that no longer exist get another broker,
-    and replicas of one partition are spread over racks where possible."""
+    """The goal: at least one of drainBrokers, brokers, replicationFactor and balance. In any case, replicas on brokers
+    that are not registered get another broker, and replicas of one partition are spread over racks where possible."""
 
     RULES: ClassVar = (
         rule(
@@ -123,6 +123,15 @@ class Goal(Model):
     """How many replicas each partition has. Unset: as many as it has now."""
     balance: BalanceGoal | None = None
     """What is balanced over the brokers. Unset: only replicas that have to move are moved."""
+    fenced_brokers: FencedBrokers = FencedBrokers.KEEP
+    """What becomes of replicas on a broker that is fenced: down, or still starting. Keep: they stay, and no partition
+    with a replica there is moved. Replace: they get another broker. A broker that is drained is drained either way.
+    Before Kafka 4.0 brokers that are fenced are not listed, and count as not registered."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is a goal: the other fields only say how one is reached."""
+        return self.drains or self.replication_factor is not None or self.balance is not None
 
     @property
     def drains(self) -> bool:

@@ -21,7 +21,7 @@ from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITION
 from reassign.cli import candidates, options
 from reassign.cli import output as out
 from reassign.cli.fleet import fleet
-from reassign.cli.options import AssignmentOutput, ManifestOutput, Output, PlanOutput, Racks
+from reassign.cli.options import AssignmentOutput, Fenced, ManifestOutput, Output, PlanOutput, Racks
 from reassign.cli.refs import Kube
 from reassign.cli.verbs import EXITS, NO, verbs
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
@@ -144,6 +144,9 @@ def plan(
     racks: Annotated[
         Racks, typer.Option(help="Spread over racks as paths level by level, as plain names, or not at all.")
     ] = Racks.TREE,
+    fenced_brokers: Annotated[
+        Fenced, typer.Option(help="Whether replicas on brokers that are fenced stay, or get another broker.")
+    ] = Fenced.KEEP,
     include: Annotated[
         list[str] | None, typer.Option(metavar="PATTERN,...", help="Topics to plan; by default all.")
     ] = None,
@@ -192,6 +195,7 @@ def plan(
         racks=racks,
         include=options.patterns(include),
         exclude=options.patterns(exclude),
+        fenced_brokers=fenced_brokers,
     )
     wanted = planning.Wanted(goal, min_free_disk, max_partitions, max_bytes, throttle, name)
     if not planning.run(where_of(cluster, kube, bootstrap_server, snapshot), wanted, output):

@@ -86,6 +86,13 @@ class Cancels(StrEnum):
     ALL = "all"
 
 
+class Fenced(StrEnum):
+    """What becomes of replicas on fenced brokers."""
+
+    KEEP = "keep"
+    REPLACE = "replace"
+
+
 class Racks(StrEnum):
     """How replicas are spread over racks."""
 

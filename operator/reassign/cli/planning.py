@@ -9,14 +9,14 @@ from typing import NamedTuple
 import typer
 
 from reassign.api.common import bytes_of
-from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By
+from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By, FencedBrokers
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import Throttle
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Topics
 from reassign.cli import output as out
 from reassign.cli import picture
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.options import ManifestOutput, PlanOutput, Racks, checked, cluster_ref, template
+from reassign.cli.options import Fenced, ManifestOutput, PlanOutput, Racks, checked, cluster_ref, template
 from reassign.cli.source import Where, observe, print_notes
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.throttle.desired import rates_of
@@ -51,6 +51,7 @@ def goal_of(
     racks: Racks,
     include: tuple[str, ...] | None,
     exclude: tuple[str, ...] | None,
+    fenced_brokers: Fenced,
 ) -> PlacementGoal:
     """Return the goal of the options; raises a usage error for one that no ReassignmentPlan can have."""
     if not (drain or brokers or replication_factor or balance is not None):
@@ -79,6 +80,7 @@ def goal_of(
         balance=frozenset(by),
         tolerance=tolerance / 100,
         awareness=Awareness(racks.capitalize()),
+        fenced_brokers=FencedBrokers(fenced_brokers.capitalize()),
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import reassign
+from reassign.api.goal import FencedBrokers
 from reassign.fleet.choose import Verdict
 from reassign.fleet.outcomes import LOADS, Row, rows_of
 from reassign.fleet.policy import FleetPolicy, Terms
@@ -135,4 +136,6 @@ def goal(terms: Terms) -> str:
     if goal.balance:
         by = ", ".join(each.value.lower() for each in goal.balance.by)
         parts.append(f"balance {by} within {goal.balance.tolerance_percent} %")
+    if goal.fenced_brokers is FencedBrokers.REPLACE:
+        parts.append("replace fenced brokers")
     return "; ".join(parts)

@@ -12,11 +12,12 @@ from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem import directories
 from reassign.planning.problem.legality import done
 from reassign.planning.problem.model import Balance, Cluster, Ints, PlacementGoal, Plan, UnmetGoal
-from reassign.planning.problem.problem import PlacementProblem, online_replicas, partition_name, pose
+from reassign.planning.problem.names import partitions_named
+from reassign.planning.problem.problem import PlacementProblem, online_replicas, pose
 from reassign.planning.solve import outside_bands, solve
 from reassign.planning.waves.moves import moves_of
 from reassign.planning.waves.split import makespan, split
-from reassign.text import counted, listed
+from reassign.text import counted
 
 
 def make(
@@ -85,33 +86,29 @@ def evenness(cluster: Cluster, goal: PlacementGoal) -> Evenness:
     everywhere = np.ones(len(cluster.brokers), np.bool_)
     tree = problem.tree
     even = done(cluster.replicas, held, everywhere, tree.path, tree.level, tree.extra)
-    uneven = np.flatnonzero(problem.movable & ~even).astype(np.int32)
+    uneven = (problem.movable | problem.held) & ~even
     return Evenness(
         balances(problem, problem.loads(cluster.replicas)),
-        (*_beside(cluster, uneven), *outside_bands(problem, cluster.replicas)),
+        (*_beside(cluster, np.flatnonzero(uneven).tolist()), *outside_bands(problem, cluster.replicas)),
     )
 
 
-def _beside(cluster: Cluster, partitions: Ints) -> list[UnmetGoal]:
-    if not len(partitions):
+def _beside(cluster: Cluster, partitions: list[int]) -> list[UnmetGoal]:
+    if not partitions:
         return []
     what = f"{counted(len(partitions), 'partition')} not spread over racks as evenly as possible: "
-    return [UnmetGoal(what + _names(cluster, partitions.tolist()), "another plan spreads them", GoalPart.RACKS)]
+    return [UnmetGoal(what + partitions_named(cluster, partitions), "another plan spreads them", GoalPart.RACKS)]
 
 
 def _without_room(cluster: Cluster, partitions: list[int]) -> list[UnmetGoal]:
     if not partitions:
         return []
-    what = f"no single volume of a broker has room for {_names(cluster, partitions)}"
+    what = f"no single volume of a broker has room for {partitions_named(cluster, partitions)}"
     return [UnmetGoal(what, "the broker chooses the directory, and the move waits until there is room")]
 
 
 def _alone(cluster: Cluster, partitions: Ints) -> list[UnmetGoal]:
     if not len(partitions):
         return []
-    what = f"more than a wave may copy is in {_names(cluster, partitions.tolist())}"
+    what = f"more than a wave may copy is in {partitions_named(cluster, partitions.tolist())}"
     return [UnmetGoal(what, "each of them is a wave of its own")]
-
-
-def _names(cluster: Cluster, partitions: list[int]) -> str:
-    return listed((partition_name(cluster, partition) for partition in partitions), most=1)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By, GoalPart
+from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By, FencedBrokers, GoalPart
 from reassign.planning.unseen import ALL_SEEN, Unseen
 
 Ints = npt.NDArray[np.int32]
@@ -78,6 +78,8 @@ class PlacementGoal:
     tolerance: float = 0.10
     awareness: Awareness = Awareness.TREE
     min_free: float = 0.10  # share of each volume that stays free
+    fenced_brokers: FencedBrokers = FencedBrokers.KEEP
+    """KEEP: a partition with a replica on a fenced broker that is not drained is not moved."""
 
     @property
     def excluded(self) -> tuple[str, ...]:

@@ -16,8 +16,10 @@ from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.assignments import loads
 from reassign.planning.problem.directories import capacities, volumes
 from reassign.planning.problem.eviction import evicted
+from reassign.planning.problem.held import held_back, held_goals
 from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Ints, PlacementGoal, UnmetGoal
+from reassign.planning.problem.names import partition_name
 from reassign.planning.problem.racks import check_complete, levels
 from reassign.planning.problem.selection import Selection, select
 from reassign.planning.problem.shares import DISK
@@ -53,7 +55,8 @@ class PlacementProblem:
     keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or it is not movable
     rf: Ints  # (P,) wanted replication factor
     each: Bytes  # (K, P) what a replica counts
-    movable: Bools  # (P,) selected, not in flight, with a replica that is alive
+    movable: Bools  # (P,) selected, not in flight nor held, with a replica that is alive
+    held: Bools  # (P,) selected, and held back by a broker that keeps a replica
     leaving: Bools  # (P,) of them those that only leave drained brokers: excluded by default
     evicted: Ints  # (P, R) `current`, with those that are leaving where they go
     alive: Bools  # (B,)
@@ -90,24 +93,26 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
     groups = levels(cluster.racks, goal.awareness, cluster.brokers)
     racks = [cluster.racks[b] for b in np.flatnonzero(allowed).tolist()]
     check_complete(racks, goal.awareness, cluster.brokers[allowed], LET_RACKS_NOT_COUNT)
-    held: Bools = cluster.replicas >= 0
+    there: Bools = cluster.replicas >= 0
     online = online_replicas(cluster)
     selection = select(cluster, goal, drained)
     living = np.asarray(online.any(axis=1))
-    movable = (selection.planned | selection.leaving) & ~cluster.in_flight & living
+    settled = (selection.planned | selection.leaving) & ~cluster.in_flight
+    held = settled & held_back(cluster, goal, drained)
+    movable = settled & living & ~held
     leaving = movable & selection.leaving
-    rf = held.sum(axis=1, dtype=np.int32)
+    rf = there.sum(axis=1, dtype=np.int32)
     if goal.replication_factor is not None:
         rf[movable & ~leaving] = goal.replication_factor
     _check_enough(cluster, allowed, rf, movable)
     each = what_counts(cluster)
     for of, kind in zip(each, COUNTED.values(), strict=True):
         if kind.measure:
-            _check_sums(cluster, of, np.maximum(rf, held.sum(axis=1)), kind.what)
+            _check_sums(cluster, of, np.maximum(rf, there.sum(axis=1)), kind.what)
     load = loads(cluster.replicas, each, len(cluster.brokers))
     weight = weights(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
-    keep = held & (~movable[:, None] | (online & allowed[cluster.replicas]))
+    keep = there & (~movable[:, None] | (online & allowed[cluster.replicas]))
     room = _room(cluster, goal, load[0])
     rows = evicted(cluster.replicas, leaving, keep, each, allowed, weight, room, tree)
     free = movable & ~leaving
@@ -121,6 +126,7 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
         rf=rf,
         each=each,
         movable=movable,
+        held=held,
         leaving=leaving,
         evicted=rows,
         alive=cluster.alive,
@@ -135,8 +141,12 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
         target=targets.target,
         low=targets.low,
         high=targets.high,
-        unmet=_left(
-            cluster, goal, selection, living, held & ~allowed[cluster.replicas], held & drained[cluster.replicas]
+        unmet=(
+            *_left(
+                cluster, selection, living | held, there & ~allowed[cluster.replicas], there & drained[cluster.replicas]
+            ),
+            *held_goals(cluster, goal, drained, held),
+            *unseen_goals(cluster, goal),
         ),
     )
 
@@ -245,9 +255,7 @@ def _room(cluster: Cluster, goal: PlacementGoal, lying: Bytes) -> Bytes:
     return room
 
 
-def _left(
-    cluster: Cluster, goal: PlacementGoal, selection: Selection, living: Bools, elsewhere: Bools, leaving: Bools
-) -> tuple[UnmetGoal, ...]:
+def _left(cluster: Cluster, selection: Selection, living: Bools, elsewhere: Bools, leaving: Bools) -> list[UnmetGoal]:
     """Return what the goal would have moved and no plan does; each (P, R): replicas `elsewhere` than where they may
     be in the end, and those `leaving` drained brokers."""
     unmet, selected = [], selection.planned | selection.leaving
@@ -288,13 +296,9 @@ def _left(
                 GoalPart.DRAIN,
             )
         )
-    return (*unmet, *unseen_goals(cluster, goal))
+    return unmet
 
 
 def part_of(leaving: Bools) -> GoalPart | None:
     """Return the part of the goal that is not reached where any of these replicas was to leave a drained broker."""
     return GoalPart.DRAIN if leaving.any() else None
-
-
-def partition_name(cluster: Cluster, row: int) -> str:
-    return f"{cluster.topics[cluster.topic[row]]}-{cluster.partition[row]}"
