@@ -672,6 +672,9 @@ def test_neither_approval_nor_suspend_has_it_planned_anew() -> None:
     "change",
     [
         {"goal": {"drainBrokers": [2]}},
+        {"goal": {"drainBrokers": [1], "scope": "Drained"}},
+        {"goal": {"drainBrokers": [1], "avoidBrokers": [2]}},
+        {"goal": {"drainBrokers": [1], "fencedBrokers": "Replace"}},
         {"topics": {"include": ["orders"]}},
         {"racks": {"awareness": "Flat"}},
         {"waves": {"maxPartitions": 10}},
@@ -725,7 +728,7 @@ GOAL_HASHES = [
     [
         *((topics, {"drainBrokers": [5]}, digest) for topics, digest in PLANNED_INPUT_HASHES),
         *(({}, goal, digest) for goal, digest in GOAL_HASHES),
-        *(({}, {**goal, "fencedBrokers": "Keep"}, digest) for goal, digest in GOAL_HASHES),
+        *(({}, {**goal, "fencedBrokers": "Keep", "scope": "All"}, digest) for goal, digest in GOAL_HASHES),
     ],
 )
 def test_input_hashes_of_stored_plans_stay_as_they_are(

@@ -93,6 +93,13 @@ class Fenced(StrEnum):
     REPLACE = "replace"
 
 
+class Scope(StrEnum):
+    """Which replicas a goal may move."""
+
+    ALL = "all"
+    DRAINED = "drained"
+
+
 class Racks(StrEnum):
     """How replicas are spread over racks."""
 

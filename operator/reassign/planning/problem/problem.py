@@ -11,10 +11,10 @@ from math import ceil
 
 import numpy as np
 
-from reassign.api.goal import COUNTED, GoalPart
+from reassign.api.goal import COUNTED, GoalPart, Scope
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.assignments import loads
-from reassign.planning.problem.directories import capacities, volumes
+from reassign.planning.problem.directories import capacities, cordoned_brokers, volumes
 from reassign.planning.problem.eviction import evicted
 from reassign.planning.problem.held import held_back, held_goals
 from reassign.planning.problem.measures import what_counts
@@ -52,7 +52,7 @@ class PlacementProblem:
 
     brokers: Ints  # (B,) ids
     current: Ints  # (P, R)
-    keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or it is not movable
+    keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or the goal spares it
     rf: Ints  # (P,) wanted replication factor
     each: Bytes  # (K, P) what a replica counts
     movable: Bools  # (P,) selected, not in flight nor held, with a replica that is alive
@@ -63,6 +63,7 @@ class PlacementProblem:
     allowed: Bools  # (B,) may hold movable replicas in the end
     drained: Bools  # (B,) hold nothing in the end
     weight: Bytes  # (B,) relative capacity, for all resources
+    closed: Bools  # (B,) of those that are allowed, get no replica of a partition that has none there
     room: Bytes  # (B,) bytes that may lie on it in the end; nothing is added beyond, what is there may stay
     groups: Ints  # (L, B) the rack of each broker, level by level from the top
     tree: Tree
@@ -84,8 +85,10 @@ class PlacementProblem:
         return loads(replicas, self.each, len(self.brokers), which)
 
 
-def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
+def pose(cluster: Cluster, goal: PlacementGoal, refused: Bools | None = None) -> PlacementProblem:
     """Return the problem of reaching the goal in this cluster.
+
+    `refused` (P,) are partitions that are not moved, since they would keep a replica on a cordoned broker.
 
     Raises PlanningError: InvalidGoal, NothingSelected, NotEnoughBrokers, InvalidRacks, InvalidSnapshot.
     """
@@ -98,7 +101,8 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
     selection = select(cluster, goal, drained)
     living = np.asarray(online.any(axis=1))
     settled = (selection.planned | selection.leaving) & ~cluster.in_flight
-    held = settled & held_back(cluster, goal, drained)
+    refused = np.zeros_like(settled) if refused is None else refused
+    held = settled & (refused | held_back(cluster, goal, drained))
     movable = settled & living & ~held
     leaving = movable & selection.leaving
     rf = there.sum(axis=1, dtype=np.int32)
@@ -113,11 +117,16 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
     weight = weights(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
     keep = there & (~movable[:, None] | (online & allowed[cluster.replicas]))
-    room = _room(cluster, goal, load[0])
-    rows = evicted(cluster.replicas, leaving, keep, each, allowed, weight, room, tree)
+    cordoned = cordoned_brokers(cluster.directories, len(allowed))
+    closed = allowed & (np.isin(cluster.brokers, sorted(goal.avoid)) | cordoned)
+    room = np.where(closed, load[DISK], _room(cluster, goal, load[DISK]))
+    others_stay = goal.scope is Scope.DRAINED
+    if others_stay:
+        keep |= there & ~drained[cluster.replicas]
+    rows = evicted(cluster.replicas, leaving, keep, each, allowed, closed, weight, room, tree, others_stay=others_stay)
     free = movable & ~leaving
     targets = targets_of(
-        Placement(rows, keep, rf, each, free, allowed, weight, room, tree, goal.balance, goal.tolerance)
+        Placement(rows, keep, rf, each, free, allowed, closed, weight, room, tree, goal.balance, goal.tolerance)
     )
     return PlacementProblem(
         brokers=cluster.brokers,
@@ -133,6 +142,7 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
         allowed=allowed,
         drained=drained,
         weight=weight,
+        closed=closed,
         room=room,
         groups=groups,
         tree=tree,
@@ -145,7 +155,7 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
             *_left(
                 cluster, selection, living | held, there & ~allowed[cluster.replicas], there & drained[cluster.replicas]
             ),
-            *held_goals(cluster, goal, drained, held),
+            *held_goals(cluster, goal, drained, held, held & refused, cordoned),
             *unseen_goals(cluster, goal),
         ),
     )
@@ -183,7 +193,7 @@ def _allowed(cluster: Cluster, goal: PlacementGoal) -> tuple[Bools, Bools]:
         )
     if goal.replication_factor is not None and goal.replication_factor < 1:
         raise PlanningError(Reason.INVALID_GOAL, f"the replication factor is {goal.replication_factor}: give 1 or more")
-    named = goal.drain | (goal.brokers or frozenset())
+    named = goal.drain | (goal.brokers or frozenset()) | goal.avoid
     missing = sorted(named - set(cluster.brokers.tolist()))
     if missing:
         raise PlanningError(
