@@ -27,7 +27,8 @@ class Reason(StrEnum):
     """Correct the entry, or start the broker. A move in flight, or its cancel, waits for the broker that the message
     names."""
     BROKER_FENCED = "BrokerFenced"
-    """Start the broker. A move in flight, or its cancel, waits for the broker that the message names."""
+    """Start the broker. A move in flight, its cancel, or the next wave of a plan waits for the broker that the message
+    names."""
     BELOW_MIN_IN_SYNC_REPLICAS = "BelowMinInSyncReplicas"
     """Name more replicas, or lower min.insync.replicas."""
     REPLICATION_FACTOR_CHANGE = "ReplicationFactorChange"
@@ -160,8 +161,8 @@ class Reason(StrEnum):
     APPROVED_DIGEST_MISMATCH = "ApprovedDigestMismatch"
     """`spec.approvedDigest` names another plan. The message has both digests: read this plan and approve it."""
     PLAN_STALE = "PlanStale"
-    """The cluster is not as the next wave expects: replicas are elsewhere, a topic or a broker is gone, or a broker is
-    fenced. The page on plans names the ways out."""
+    """The cluster is not as the next wave expects: replicas are elsewhere, or a topic or a broker is gone. The page on
+    plans names the ways out."""
     WAVE_EDITED = "WaveEdited"
     """The spec of a wave was changed, so it is not what was approved. The current wave continues, and no further one
     begins. Restore the spec, or have it planned again."""

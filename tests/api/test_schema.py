@@ -225,6 +225,24 @@ BAD_PLANS: dict[str, tuple[Edit, str]] = {
         goal(brokers=[1, 2, 5], drainBrokers=[5]),
         "a broker that is drained cannot be one of brokers",
     ),
+    "a broker that is drained and avoided": (
+        goal(drainBrokers=[5], avoidBrokers=[6, 5]),
+        "a broker that is drained cannot be one of avoidBrokers",
+    ),
+    "a broker that is left out and avoided": (
+        goal(brokers=[1, 2], avoidBrokers=[2, 3]),
+        "a broker that is drained cannot be one of avoidBrokers",
+    ),
+    "a broker avoided twice": (goal(drainBrokers=[5], avoidBrokers=[6, 6]), "spec.goal.avoidBrokers: Invalid value"),
+    "brokers that are avoided for no goal": (goal(avoidBrokers=[6]), "goal needs at least one of"),
+    "a narrow scope without a drain": (goal(brokers=[1, 2], scope="Drained"), "scope Drained needs drainBrokers"),
+    "a narrow scope with a balance": (goal(drainBrokers=[5], balance={}, scope="Drained"), "excludes balance"),
+    "a narrow scope with a factor": (goal(drainBrokers=[5], replicationFactor=3, scope="Drained"), "excludes balance"),
+    "an unknown scope": (goal(drainBrokers=[5], scope="Some"), "spec.goal.scope: Unsupported value"),
+    "an unknown way with fenced brokers": (
+        goal(drainBrokers=[5], fencedBrokers="Move"),
+        "spec.goal.fencedBrokers: Unsupported value",
+    ),
     "no replicas": (goal(replicationFactor=0), "spec.goal.replicationFactor"),
     "17 replicas": (goal(replicationFactor=17), "spec.goal.replicationFactor"),
     "a balance by nothing": (goal(balance={"by": []}), "spec.goal.balance.by"),
@@ -278,7 +296,7 @@ def test_a_plan_whose_name_is_no_label_is_refused(sandbox: Kubectl) -> None:
 def test_the_largest_plan_is_within_the_cost_budget_of_the_rules(sandbox: Kubectl) -> None:
     many = list(range(MAX_PLAN_BROKERS))
     drained = list(range(MAX_PLAN_BROKERS, 2 * MAX_PLAN_BROKERS))
-    sandbox.apply(plan(goal={"brokers": many, "drainBrokers": drained}), "--dry-run=server")
+    sandbox.apply(plan(goal={"brokers": many, "drainBrokers": drained, "avoidBrokers": many}), "--dry-run=server")
 
 
 def test_a_plan_is_of_one_cluster_for_ever(sandbox: Kubectl) -> None:
@@ -296,6 +314,9 @@ def test_a_plan_that_uses_every_field_is_accepted_whole(sandbox: Kubectl) -> Non
             "brokers": [0, 1, 2, 3, 4, 6],
             "replicationFactor": 3,
             "balance": {"by": ["Leaders", "Disk"], "tolerancePercent": 5},
+            "scope": "All",
+            "avoidBrokers": [6],
+            "fencedBrokers": "Replace",
         },
         "racks": {"awareness": "Flat"},
         "waves": {"maxPartitions": 500, "maxBytes": "1Pi"},

@@ -67,6 +67,7 @@ def cluster(made: Made) -> Cluster:
         id=f"made-{made.seed}",
         brokers=np.arange(1, made.brokers + 1, dtype=np.int32),
         racks=tuple(_path(levels[:, broker]) for broker in range(made.brokers)),
+        registered=np.ones(made.brokers, np.bool_),
         alive=np.ones(made.brokers, np.bool_),
         directories=_directories(rng, made, replicas, sizes),
         topics=tuple(f"topic-{number:06d}" for number in range(topics)),

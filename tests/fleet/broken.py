@@ -40,6 +40,7 @@ def whole(name: str, partitions: int = 12) -> Cluster:
         id=f"id-of-{name}",
         brokers=np.array([1, 2, 3, 4], np.int32),
         racks=("/a/1", "/a/2", "/b/1", "/b/2"),
+        registered=np.ones(4, np.bool_),
         alive=np.ones(4, np.bool_),
         directories=Directories(
             broker=np.repeat(np.arange(4, dtype=np.int32), 2),

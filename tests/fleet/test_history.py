@@ -33,6 +33,7 @@ def seen(
         id="id",
         brokers=np.array([1, 2], np.int32),
         racks=("", ""),
+        registered=np.ones(2, np.bool_),
         alive=np.ones(2, np.bool_),
         directories=Directories(
             broker=np.array([0, 0, 0, 1], np.int32),

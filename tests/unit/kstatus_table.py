@@ -16,7 +16,7 @@ from reassign.api.reassignment_plan import Unmet
 from reassign.core.claim import ClaimState
 from reassign.core.cluster import ClusterHold, brake_of, cluster_status, unready_status
 from reassign.core.model.problem import Problem
-from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.report.statuses import blind
 from reassign.errors import Reason
 from tests.unit.argocd import health
@@ -137,6 +137,10 @@ def plans() -> Iterator[tuple[str, Object]]:
     failed.finish("Failed")
     failed.tick()
     yield "a wave has failed", _plan(failed)
+    restarts = approved()
+    restarts.kafka.brokers[4] = Broker(4, "r", fenced=True)
+    restarts.tick()
+    yield "a broker that the next wave copies to is fenced", _plan(restarts)
     stale = approved()
     stale.kafka.replicas[TopicPartition("orders", 0)] = (5, 2, 3)
     stale.tick()

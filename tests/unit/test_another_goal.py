@@ -45,7 +45,7 @@ EDITS = {
             "        traffic=_bytes([UNKNOWN] * len(partitions)),\n        in_flight=_bools",
         )
     ],
-    "files/schema.py": [("VERSION = 3", "VERSION = 4")],
+    "files/schema.py": [("VERSION = 4", "VERSION = 5")],
 }
 """By file, what is written and what was there."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reassign.api.goal import Awareness, By
+from reassign.api.goal import Awareness, By, FencedBrokers, Scope
 from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
 from reassign.cli import output, planning
 from reassign.core.model.snapshot import Broker
@@ -39,7 +39,7 @@ def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) 
         *("plan", "--snapshot", folder, "--drain-broker", "5", "--broker", "0,1,2", "--broker", 3),
         *("--replication-factor", 2, "--balance", "disk", "--balance", "leaders", "--tolerance", 5, "--racks", "flat"),
         *("--include", "a*", "--include", "b", "--exclude", "c", "--max-partitions", 7, "--max-bytes", "1Gi"),
-        *("--throttle", "50Mi", "--min-free-disk", 0),
+        *("--throttle", "50Mi", "--min-free-disk", 0, "--fenced-brokers", "replace"),
     )
     assert ran.code == 0, ran
     assert planner.goal == PlacementGoal(
@@ -52,6 +52,7 @@ def test_the_options_are_the_goal_and_the_waves(folder: Path, planner: Planner) 
         tolerance=0.05,
         awareness=Awareness.FLAT,
         min_free=0.0,
+        fenced_brokers=FencedBrokers.REPLACE,
     )
     assert planner.waves == (7, 2**30, 50 * 2**20)
 
@@ -67,6 +68,30 @@ def test_no_goal_is_a_usage_error_that_lists_the_goals(folder: Path, arguments: 
     ran = run("plan", "--snapshot", folder, *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert "at least one of --drain-broker, --broker, --replication-factor and --balance" in ran.err
+
+
+def test_a_drain_may_move_nothing_else_and_avoid_brokers(folder: Path, planner: Planner) -> None:
+    drain = ("--drain-broker", 5, "--scope", "drained", "--avoid-broker", "1,2", "--avoid-broker", 3)
+    assert run("plan", "--snapshot", folder, *drain).code == 0
+    assert planner.goal == PlacementGoal(drain=frozenset({5}), scope=Scope.DRAINED, avoid=frozenset({1, 2, 3}))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--balance", "disk", "--scope", "drained"), "drained needs --drain-broker"),
+        (("--drain-broker", 5, "--replication-factor", 2, "--scope", "drained"), "excludes --replication-factor"),
+        (("--drain-broker", "5,6", "--avoid-broker", 6), "broker 6 is to be emptied"),
+        (("--broker", "1,2", "--avoid-broker", "2,3"), "broker 3 is to be emptied"),
+        (("--avoid-broker", 6), "at least one of --drain-broker"),
+    ],
+)
+def test_goals_that_contradict_themselves_are_usage_errors(
+    folder: Path, arguments: tuple[object, ...], why: str
+) -> None:
+    ran = run("plan", "--snapshot", folder, *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert why in " ".join(ran.err.split())
 
 
 def test_patterns_come_by_commas_as_ids_do(folder: Path, planner: Planner) -> None:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from reassign.api.goal import Awareness, By
+from reassign.api.goal import Awareness, By, GoalPart
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
+from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
 from reassign.controller.plans.job import goal_of, known_topics, permitted, plan_of, work_out
 from reassign.controller.plans.planner import SECONDS
 from reassign.controller.plans.subprocess import run_in_subprocess
 from reassign.core.model.snapshot import Broker, LogDir, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
-from reassign.core.plans.model import Planned
+from reassign.core.plans.model import GoalSeen, Planned
 from reassign.core.survey import survey
 from reassign.errors import ClusterError, PlanningError, Reason
 from reassign.kafka.connection import Connection, Sasl, Tls
@@ -129,6 +129,29 @@ def test_a_plan_names_no_topic_that_its_namespace_may_not_move(seen: Seen, goal:
     assert "hidden" not in repr(made)
     assert "40" not in repr(made.unmet)
     assert {entry["topic"] for manifest in made.manifests for entry in manifest["spec"]["partitions"]} == {"a", "b"}
+
+
+@pytest.mark.parametrize("fenced", ["Keep", "Replace"])
+def test_a_plan_made_during_a_restart_evacuates_no_broker(seen: Seen, fenced: str) -> None:
+    seen.kafka = SimKafka({A: (1, 2), B: (2, 3), C: (1, 3)})
+    seen.kafka.sizes = {tp: dict.fromkeys(range(6), 10) for tp in (A, B, C)}
+    seen.kafka.brokers[2] = Broker(2, fenced=True)
+    made = work_out(job(goal={"drainBrokers": [1], "fencedBrokers": fenced}, waves={}, template={}))
+    moved = {entry["topic"] for manifest in made.manifests for entry in manifest["spec"]["partitions"]}
+    assert moved == ({"c"} if fenced == "Keep" else {"a", "b", "c"})
+    assert [part.part for part in made.unmet] == ([GoalPart.DRAIN] if fenced == "Keep" else [])
+
+
+def test_a_narrow_drain_is_judged_by_its_drain_alone(seen: Seen) -> None:
+    """Racks of partitions that it does not touch are none of its goal, nor is a broker to avoid that is gone."""
+    asked = job(goal={"drainBrokers": [1], "scope": "Drained", "avoidBrokers": [9]}, waves={}, template={})
+    status = ReassignmentPlanStatus(planned_input_hash=asked.plan.input_hash)
+    racks = {1: "y", 2: "x", 3: "x", 4: "y"}
+    seen.kafka = SimKafka({A: (2, 3)}, brokers={broker: Broker(broker, rack) for broker, rack in racks.items()})
+    seen.kafka.log_dirs = {1: {"/d": LogDir()}}
+    found = work_out(asked._replace(plan=replace(asked.plan, status=status)))
+    assert isinstance(found, GoalSeen)
+    assert (found.unmet, found.after) == ((), None)
 
 
 def test_a_plan_becomes_suspended_waves_in_its_namespace_with_their_bytes(seen: object, asked: object) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck
@@ -640,15 +642,15 @@ def test_suspended_no_wave_begins_and_the_running_one_starts_nothing_new() -> No
 
 
 @pytest.mark.parametrize("suspended", [True, False])
-def test_a_broker_down_at_a_waves_end_makes_an_active_plan_stale(suspended: bool) -> None:
+def test_a_broker_unregistered_at_a_waves_end_makes_an_active_plan_stale(suspended: bool) -> None:
     plan = approved()
     plan.tick()
     plan.begin()
     plan.edit(suspend=suspended)
-    fence(plan)
+    unregister(plan)
     plan.finish()
     plan.tick()
-    unfence(plan)
+    register(plan)
     plan.edit(suspend=False)
     plan.run()
     assert plan.true == ({"Ready", "Succeeded"} if suspended else {"Stalled", "PlanStale"})
@@ -750,9 +752,9 @@ def test_outside_its_windows_a_plan_waits_for_no_cluster() -> None:
 
 def test_what_differs_only_outside_the_windows_makes_no_plan_stale() -> None:
     plan = approved(windows=NOON_TO_TWO)
-    fence(plan)
+    del plan.kafka.brokers[4]
     plan.tick(2)
-    unfence(plan)
+    register(plan)
     plan.now = 12 * HOUR
     plan.run()
     assert plan.true == {"Ready", "Succeeded"}
@@ -823,6 +825,9 @@ def test_neither_approval_nor_suspend_has_it_planned_anew() -> None:
     "change",
     [
         {"goal": {"drainBrokers": [2]}},
+        {"goal": {"drainBrokers": [1], "scope": "Drained"}},
+        {"goal": {"drainBrokers": [1], "avoidBrokers": [2]}},
+        {"goal": {"drainBrokers": [1], "fencedBrokers": "Replace"}},
         {"topics": {"include": ["orders"]}},
         {"racks": {"awareness": "Flat"}},
         {"waves": {"maxPartitions": 10}},
@@ -861,11 +866,28 @@ PLANNED_INPUT_HASHES = [
     ({"exclude": ["a"]}, "1014aa8deda4fca706362d29c475c8efd2d30cfb35e3e68d3b6a2e3b81cf8f26"),
 ]
 """As the version computed them whose schema wrote the default of exclude into each plan."""
+GOAL_HASHES = [
+    ({"drainBrokers": [5], "replicationFactor": 3}, "2cec3e0e1378e8881a5420ed1b4242bbded5b17fc6b05ff25bbbe928663555a4"),
+    (
+        {"brokers": [1, 2], "balance": {"by": ["Disk"]}},
+        "d04465ce31446aa839ccb499f313a83ab45d6b395ca3a68cdc74f05cde8fa0b8",
+    ),
+]
+"""As the versions computed them whose goals had no other fields than these."""
 
 
-@pytest.mark.parametrize(("topics", "digest"), PLANNED_INPUT_HASHES)
-def test_input_hashes_of_stored_plans_stay_as_they_are(topics: dict[str, list[str]], digest: str) -> None:
-    spec = {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [5]}, "topics": topics}
+@pytest.mark.parametrize(
+    ("topics", "goal", "digest"),
+    [
+        *((topics, {"drainBrokers": [5]}, digest) for topics, digest in PLANNED_INPUT_HASHES),
+        *(({}, goal, digest) for goal, digest in GOAL_HASHES),
+        *(({}, {**goal, "fencedBrokers": "Keep", "scope": "All"}, digest) for goal, digest in GOAL_HASHES),
+    ],
+)
+def test_input_hashes_of_stored_plans_stay_as_they_are(
+    topics: dict[str, list[str]], goal: dict[str, Any], digest: str
+) -> None:
+    spec = {"clusterRef": {"name": "main"}, "goal": goal, "topics": topics}
     plan = PlanResource(
         uid="u",
         version=1,
@@ -918,22 +940,77 @@ def fence(plan: Stage, broker: int = 4) -> None:
     plan.kafka.brokers[broker] = Broker(broker, "r", fenced=True)
 
 
-def unfence(plan: Stage, broker: int = 4) -> None:
+def register(plan: Stage, broker: int = 4) -> None:
+    """Register a broker, or end its fence."""
     plan.kafka.brokers[broker] = Broker(broker, "r")
+
+
+def unregister(plan: Stage, broker: int = 4) -> None:
+    plan.kafka.brokers.pop(broker, None)
+
+
+def test_a_wave_to_a_fenced_broker_waits_and_the_plan_is_not_stale() -> None:
+    plan = approved(2, template={"stallTimeoutSeconds": 60})
+    plan.tick()
+    plan.begin()
+    fence(plan)
+    plan.finish()
+    plan.tick(2)
+    assert (plan.reason, plan.true) == ("BrokerFenced", {"Reconciling"})
+    assert f"{plan.name(2)} waits, since broker 4 is fenced" in plan.message
+    assert plan.status.stale_digest is None
+    plan.now += 60
+    plan.tick()
+    assert plan.true == {"Reconciling", "Stalled"}
+    register(plan)
+    plan.tick()
+    assert plan.released == [plan.name(1), plan.name(2)]
+
+
+def test_a_wave_waits_for_its_destinations_and_not_for_brokers_that_stay() -> None:
+    plan = approved()
+    fence(plan, 2)
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
+def test_an_approval_counts_that_is_given_while_a_broker_is_fenced() -> None:
+    plan = stage()
+    plan.tick(4)
+    fence(plan)
+    plan.tick()
+    assert (plan.reason, plan.true) == ("AwaitingApproval", set())
+    plan.approve()
+    plan.tick()
+    assert plan.released == []
+    register(plan)
+    plan.tick()
+    assert plan.released == [plan.name(1)]
+
+
+def test_a_fenced_broker_hides_no_difference() -> None:
+    plan = approved()
+    fence(plan)
+    plan.kafka.replicas[ORDERS[0]] = (0, 2, 3)
+    plan.tick()
+    assert plan.true == {"Stalled", "PlanStale"}
+    register(plan)
+    plan.tick()
+    assert plan.true == {"Stalled", "PlanStale"}
 
 
 def test_a_stale_plan_waits_for_another_approval() -> None:
     plan = approved()
     plan.tick()
     plan.begin()
-    fence(plan)
+    unregister(plan)
     plan.tick()
     assert plan.reason == "WaveInFlight"
     plan.finish()
     plan.tick()
     assert plan.true == {"Stalled", "PlanStale"}
-    assert "broker 4 is fenced" in plan.message
-    unfence(plan)
+    assert "broker 4 is not registered" in plan.message
+    register(plan)
     plan.tick(3)
     assert plan.true == {"Stalled", "PlanStale"}
     assert "remove spec.approvedDigest" in plan.message
@@ -949,12 +1026,12 @@ def test_a_stale_plan_waits_for_another_approval() -> None:
 def test_an_approval_given_while_the_cluster_does_not_fit_is_not_enough() -> None:
     plan = stage()
     plan.tick(4)
-    fence(plan)
+    unregister(plan)
     plan.tick()
     assert plan.true == {"Stalled", "PlanStale"}
     plan.approve()
     plan.tick()
-    unfence(plan)
+    register(plan)
     plan.tick(3)
     assert plan.released == []
     assert plan.true == {"Stalled", "PlanStale"}
@@ -1040,11 +1117,11 @@ def test_what_is_in_flight_is_compared_though_metadata_has_not_settled() -> None
 
 def test_a_plan_without_approval_continues_once_the_cluster_fits() -> None:
     plan = stage(approval="NotRequired")
-    fence(plan)
+    unregister(plan)
     plan.tick(6)
     assert plan.released == []
     assert "PlanStale" in plan.true
-    unfence(plan)
+    register(plan)
     plan.tick()
     assert plan.released == [plan.name(1)]
 
@@ -1070,10 +1147,10 @@ def test_a_partition_that_is_where_it_is_to_go_is_no_difference() -> None:
 
 def test_another_plan_ends_what_was_stale() -> None:
     plan = approved()
-    fence(plan)
+    unregister(plan)
     plan.tick(2)
     assert "PlanStale" in plan.true
-    unfence(plan)
+    register(plan)
     plan.edit(goal={"drainBrokers": [2]}, approval="NotRequired")
     plan.run()
     assert plan.true == {"Ready", "Succeeded"}
@@ -1185,9 +1262,9 @@ class Plans(RuleBasedStateMachine):
     def gets_another_goal(self, broker: int) -> None:
         self.stage.edit(goal={"drainBrokers": [broker]})
 
-    @rule(fenced=st.booleans())
-    def a_broker_comes_or_goes(self, fenced: bool) -> None:
-        (fence if fenced else unfence)(self.stage)
+    @rule(change=st.sampled_from([fence, register, unregister]))
+    def a_broker_comes_or_goes(self, change: Callable[[Stage], None]) -> None:
+        change(self.stage)
 
     @precondition(lambda self: self.stage.waves)
     @rule(choice=st.integers(0, 3))

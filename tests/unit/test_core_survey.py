@@ -43,14 +43,15 @@ def test_racks_and_who_is_alive_come_from_what_is_registered() -> None:
     found = survey(kafka().snapshot())
     assert found.racks == ("", "/y/1", "/x/1")
     assert found.alive.tolist() == [True, False, True]
+    assert found.registered.tolist() == [True, True, True]
 
 
-def test_a_broker_that_only_a_replica_names_is_down() -> None:
+def test_a_broker_that_only_a_replica_names_is_not_registered() -> None:
     sim = kafka()
     del sim.brokers[5]
     found = survey(sim.snapshot())
     assert found.brokers.tolist() == [3, 5, 7]
-    assert found.alive.tolist() == [True, False, True]
+    assert found.alive.tolist() == found.registered.tolist() == [True, False, True]
     assert found.racks == ("", "", "/x/1")
 
 

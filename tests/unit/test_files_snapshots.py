@@ -24,7 +24,7 @@ from reassign.files.schema import METADATA_KEY, SCHEMAS
 from reassign.files.snapshots import place, tables_in, write
 from reassign.files.tables import Snapshot, snapshot_of
 from reassign.planning.problem.model import Cluster, Directories
-from tests.snapshots import as_of_version_2, in_sync
+from tests.snapshots import as_of_version_2, as_of_version_3, in_sync
 from tests.unit.examples import examples
 from tests.unit.sim import SimKafka
 
@@ -349,7 +349,7 @@ def rewrite(folder: Path, name: str, table: pa.Table | None = None, **about: obj
 def test_another_version(folder: Path) -> None:
     for name in SCHEMAS:
         rewrite(folder, name, version=1)
-    assert "it is of version 1, this program reads versions 2 and 3" in refusal(folder)
+    assert "it is of version 1, this program reads versions 2, 3 and 4" in refusal(folder)
 
 
 def test_what_was_not_seen_is_a_plain_table(folder: Path) -> None:
@@ -364,7 +364,26 @@ def test_what_was_not_seen_is_a_plain_table(folder: Path) -> None:
 
 def test_of_an_earlier_version_it_is_not_known_what_was_seen(folder: Path) -> None:
     as_of_version_2(folder)
-    assert same(read(folder).cluster, replace(cluster(), unseen=None))
+    assert same(read(folder).cluster, replace(cluster(), unseen=None, registered=cluster().alive))
+
+
+def test_a_fenced_broker_is_told_from_one_that_is_not_registered(tmp_path: Path) -> None:
+    sim = SimKafka({A0: (3, 5, 7)}, brokers={3: Broker(3), 5: Broker(5, fenced=True)})
+    write(tmp_path / "s", in_sync(survey(sim.snapshot()), TAKEN))
+    found = read(tmp_path / "s").cluster
+    assert (found.registered.tolist(), found.alive.tolist()) == ([True, True, False], [True, False, False])
+
+
+def test_a_broker_down_in_an_earlier_version_counts_as_not_registered(folder: Path) -> None:
+    as_of_version_3(folder)
+    assert same(read(folder).cluster, replace(cluster(), registered=cluster().alive))
+
+
+def test_a_table_with_columns_of_another_version_is_refused(folder: Path) -> None:
+    as_of_version_3(folder)
+    for name in SCHEMAS:
+        rewrite(folder, name, version=4)
+    assert "its columns are others" in refusal(folder)
 
 
 def test_a_table_that_its_version_does_not_have_is_of_another_snapshot(folder: Path) -> None:

@@ -49,11 +49,13 @@ def case(seed: int) -> Case:
     depth = int(rng.integers(0, 4))
     kind = rng.choice(["paths", "paths", "paths", "names", "none", "mixed", "unreadable"])
     racks = tuple(_rack(rng, kind, depth) for _ in range(brokers))
+    alive = rng.random(brokers) < 0.9
     cluster = Cluster(
         id=f"id-{seed}",
         brokers=ids,
         racks=racks,
-        alive=rng.random(brokers) < 0.9,
+        registered=alive | (ids % 2 == 0),
+        alive=alive,
         directories=_directories(rng, brokers),
         **_partitions(rng, brokers),
     )
@@ -80,6 +82,7 @@ def _of_brokers(*racks: str) -> dict[str, Any]:
     return {
         "brokers": np.arange(1, count + 1, dtype=np.int32),
         "racks": racks,
+        "registered": np.ones(count, np.bool_),
         "alive": np.ones(count, np.bool_),
         "directories": Directories(
             *(np.empty(0, np.int32), (), *(np.empty(0, np.int64),) * 2, *(np.empty(0, np.bool_),) * 2)

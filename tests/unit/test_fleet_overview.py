@@ -83,6 +83,9 @@ def test_what_is_wanted_is_a_line_and_what_was_left_has_its_time() -> None:
     since = datetime(2026, 1, 30, tzinfo=UTC)
     shown = cluster(policy, leftovers=[{"kind": "Throttle", "what": "broker 1", "since": since}])
     assert shown.goal == "drain 3, 4; balance disk within 5 %"
+    narrow = "{drainBrokers: [3], scope: Drained, avoidBrokers: [5, 6], fencedBrokers: Replace}"
+    other = cluster(parse(f"defaults: {{goal: {narrow}}}", "p.yaml"))
+    assert other.goal == "drain 3; avoid 5, 6; move nothing else; replace fenced brokers"
     assert shown.leftovers == [{"kind": "Throttle", "what": "broker 1", "since": since}]
 
 

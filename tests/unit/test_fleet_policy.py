@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reassign.api.goal import Awareness, By
+from reassign.api.goal import Awareness, By, FencedBrokers, Scope
 from reassign.api.limits import MAX_LABEL_CHARACTERS
 from reassign.api.names import OBJECT_NAME
 from reassign.api.reassignment_plan import PLAN_LABEL
@@ -80,6 +80,18 @@ def test_a_pattern_that_matches_no_topic_of_its_clusters_is_noted() -> None:
     assert FleetPolicy().unmatched({"a": [], "b": ["*"]}) == []
 
 
+def test_a_policy_may_drain_alone_and_avoid_brokers() -> None:
+    text = "defaults: {goal: {drainBrokers: [5], scope: Drained, avoidBrokers: [6]}}"
+    goal = parse(text, "policy.yaml").terms("any").planner_goal()
+    assert (goal.drain, goal.scope, goal.avoid) == ({5}, Scope.DRAINED, {6})
+
+
+def test_a_policy_may_have_fenced_brokers_replaced() -> None:
+    terms = parse("defaults: {goal: {balance: {}, fencedBrokers: Replace}}", "policy.yaml").terms("any")
+    assert terms.planner_goal().fenced_brokers is FencedBrokers.REPLACE
+    assert FleetPolicy().terms("any").planner_goal().fenced_brokers is FencedBrokers.KEEP
+
+
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
     policy = parse(TEXT, "policy.yaml")
     policy.check_patterns(["prod-7", "test-1"])
@@ -96,6 +108,11 @@ BOMB = "\n".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 9)}]" for n in r
         ("defaults: {goals: {}}", "defaults.goals: there is no such field"),
         ("defaults: {goal: {balance: {by: [Disc]}}}", "defaults.goal.balance.by.0: it is none of 'Disk'"),
         ("defaults: {goal: {}}", "goal needs at least one of"),
+        ("defaults: {goal: {fencedBrokers: Replace}}", "goal needs at least one of"),
+        ("defaults: {goal: {avoidBrokers: [1]}}", "goal needs at least one of"),
+        ("defaults: {goal: {balance: {}, scope: Drained}}", "defaults.goal: scope Drained needs drainBrokers"),
+        ("defaults: {goal: {drainBrokers: [1], avoidBrokers: [2, 1]}}", "defaults.goal: a broker that is drained"),
+        ("defaults: {goal: {drainBrokers: [1], avoidBrokers: [2, 2]}}", "avoidBrokers: names a broker more than once"),
         ("overrides: [{clusters: [a], goal: {drainBrokers: [1], brokers: [1, 2]}}]", "broker 1 cannot be emptied"),
         ("overrides: [{goal: {drainBrokers: [1]}}]", "overrides.0.clusters: it is missing"),
         ("overrides: [{clusters: []}]", "overrides.0.clusters: it is empty"),

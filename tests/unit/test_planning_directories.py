@@ -31,6 +31,7 @@ def cluster(found: Directories, replicas: list[list[int]], topic: str = "t") -> 
         id="a",
         brokers=np.arange(brokers, dtype=np.int32),
         racks=("",) * brokers,
+        registered=np.ones(brokers, np.bool_),
         alive=np.ones(brokers, np.bool_),
         directories=found,
         topics=(topic,),

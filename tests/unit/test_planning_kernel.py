@@ -22,7 +22,7 @@ from reassign.planning.problem.problem import PlacementProblem, around_evicted, 
 from reassign.planning.solve import Solution, outside_bands, solve
 from tests.spread import spread
 from tests.unit.examples import examples
-from tests.unit.planner_clusters import NEVER, cluster, directories
+from tests.unit.planner_clusters import NEVER, cluster, directories, made_clusters
 
 ALL = frozenset(By)
 GB = 10**9
@@ -291,38 +291,6 @@ def test_targets_follow_what_racks_force() -> None:
     rows = [[0, 1 + i % 2, 3 + i % 4] for i in range(40)]
     problem = pose(cluster(rows, racks=("x", "y", "y", "z", "z", "z", "z")), PlacementGoal(balance=ALL))
     assert problem.target[1].tolist() == [40, 20, 20, 10, 10, 10, 10]
-
-
-@st.composite
-def made_clusters(draw: st.DrawFn) -> Cluster:
-    brokers = draw(st.integers(3, 12))
-    kind = draw(st.sampled_from(["none", "plain", "paths"]))
-    names = {"none": [""], "plain": ["x", "y", "z"], "paths": ["/p/1", "/p/2", "/q/1", "/q/2"]}[kind]
-    racks = tuple(draw(st.lists(st.sampled_from(names), min_size=brokers, max_size=brokers)))
-    dead = draw(st.lists(st.integers(0, brokers - 1), max_size=1))
-    partitions = draw(st.integers(1, 60))
-    chance = np.random.default_rng(draw(st.integers(0, 1 << 30)))
-    most = min(draw(st.integers(1, 5)), brokers - 1)
-    some = draw(st.booleans())
-    skew = chance.dirichlet(np.full(brokers, draw(st.sampled_from([0.5, 50.0]))) + 0.05) + 1e-6
-    rows = [
-        chance.choice(brokers, chance.integers(1, most + 1) if some else most, False, skew / skew.sum()).tolist()
-        for _ in range(partitions)
-    ]
-    sizes = chance.lognormal(0, 1, partitions) * 1000
-    sizes[chance.random(partitions) < 0.05] = UNKNOWN
-    free = [int(x) for x in chance.lognormal(0, 1, brokers) * 4000]
-    topic = np.sort(chance.integers(0, 3, partitions)).tolist()
-    made = cluster(
-        rows,
-        sizes.astype(int).tolist(),
-        racks,
-        tuple(dead),
-        ("__own", "a", "b"),
-        topic,
-        directories(brokers, 20000, free) if draw(st.booleans()) else None,
-    )
-    return replace(made, in_flight=chance.random(partitions) < 0.05)
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from reassign.api.goal import By, GoalPart
 from reassign.planning.plan import evenness, make
@@ -23,6 +24,7 @@ def two_sites() -> Cluster:
         id="two sites",
         brokers=brokers,
         racks=tuple(f"/{'ab'[b % 2]}/{b // 2 + 1}" for b in range(5)),
+        registered=np.ones(5, np.bool_),
         alive=np.ones(5, np.bool_),
         directories=Directories(brokers, ("/data",) * 5, unknown, unknown, np.zeros(5, np.bool_), np.ones(5, np.bool_)),
         topics=tuple(name for name, _, _ in TOPICS),
@@ -88,6 +90,7 @@ def test_a_wave_is_cut_to_what_one_object_can_hold_and_the_bound_knows() -> None
     assert make(cluster, GOAL).certificate.waves == 1
 
 
-def test_excluded_topics_that_a_drain_leaves_are_a_part_of_the_drain() -> None:
-    left = make(two_sites(), PlacementGoal(drain=frozenset({4}), exclude=("audit",))).certificate.unmet
+@pytest.mark.parametrize("goal", [PlacementGoal(drain=frozenset({4})), PlacementGoal(brokers=frozenset(range(4)))])
+def test_excluded_topics_that_a_drain_leaves_are_a_part_of_the_drain(goal: PlacementGoal) -> None:
+    left = make(two_sites(), replace(goal, exclude=("audit",))).certificate.unmet
     assert [part.part for part in left] == [GoalPart.DRAIN]

@@ -32,6 +32,7 @@ def tiny(racks: tuple[str, ...], rows: list[list[int]], sizes: list[int], capaci
         id="tiny",
         brokers=np.arange(1, brokers + 1, dtype=np.int32),
         racks=racks,
+        registered=np.ones(brokers, np.bool_),
         alive=np.ones(brokers, np.bool_),
         directories=Directories(
             broker=np.arange(brokers, dtype=np.int32),

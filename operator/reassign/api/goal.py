@@ -22,6 +22,20 @@ class GoalPart(StrEnum):
     BALANCE = "Balance"
 
 
+class Scope(StrEnum):
+    """Which replicas a goal may move."""
+
+    ALL = "All"
+    DRAINED = "Drained"
+
+
+class FencedBrokers(StrEnum):
+    """What becomes of replicas on brokers that are registered and fenced, and not drained."""
+
+    KEEP = "Keep"
+    REPLACE = "Replace"
+
+
 class By(StrEnum):
     DISK = "Disk"
     REPLICAS = "Replicas"

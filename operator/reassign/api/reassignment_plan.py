@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reassign.api.common import (
     INT32_MAX,
@@ -25,7 +25,7 @@ from reassign.api.common import (
     TtlSeconds,
     rule,
 )
-from reassign.api.goal import COUNTED, EXCLUDED_BY_DEFAULT, Awareness, By, GoalPart
+from reassign.api.goal import COUNTED, EXCLUDED_BY_DEFAULT, Awareness, By, FencedBrokers, GoalPart, Scope
 from reassign.api.limits import (
     MAX_LABEL_CHARACTERS,
     MAX_NAME_CHARACTERS,
@@ -101,9 +101,14 @@ class BalanceGoal(Model):
     """How far a broker's share may be from the best possible one, in percent."""
 
 
+NARROW_GOAL = "scope Drained needs drainBrokers, and excludes balance and replicationFactor"
+DRAINED_AVOIDED = "a broker that is drained cannot be one of avoidBrokers, which may keep what they have"
+
+
 class Goal(Model):
-    """The goal: at least one of these fields. In any case, replicas on brokers that no longer exist get another broker,
-    and replicas of one partition are spread over racks where possible."""
+    """The goal: at least one of drainBrokers, brokers, replicationFactor and balance. Unless scope is Drained, replicas
+    on brokers that are not registered get another broker, and replicas of one partition are spread over racks where
+    possible."""
 
     RULES: ClassVar = (
         rule(
@@ -113,6 +118,19 @@ class Goal(Model):
         rule(
             "!has(self.drainBrokers) || !has(self.brokers) || !self.drainBrokers.exists(x, x in self.brokers)",
             "a broker that is drained cannot be one of brokers, which may have replicas",
+        ),
+        rule(
+            "self.scope != 'Drained' || (has(self.drainBrokers) && !has(self.balance) && !has(self.replicationFactor))",
+            NARROW_GOAL,
+        ),
+        rule(
+            "!has(self.avoidBrokers) || !has(self.drainBrokers) || "
+            "!self.drainBrokers.exists(x, x in self.avoidBrokers)",
+            DRAINED_AVOIDED,
+        ),
+        rule(
+            "!has(self.avoidBrokers) || !has(self.brokers) || self.avoidBrokers.all(x, x in self.brokers)",
+            DRAINED_AVOIDED,
         ),
     )
 
@@ -124,6 +142,30 @@ class Goal(Model):
     """How many replicas each partition has. Unset: as many as it has now."""
     balance: BalanceGoal | None = None
     """What is balanced over the brokers. Unset: only replicas that have to move are moved."""
+    scope: Scope = Scope.ALL
+    """All: every replica may be moved for the goal. Drained: only partitions with a replica on a drained broker are
+    touched, and of these only the replicas there."""
+    avoid_brokers: Brokers | None = None
+    """Ids of brokers that get no new replica. What they have may stay. A drained broker is not listed."""
+    fenced_brokers: FencedBrokers = FencedBrokers.KEEP
+    """What becomes of replicas on a broker that is fenced: down, or still starting. Keep: they stay, and no partition
+    with a replica there is moved. Replace: they get another broker. A broker that is drained is drained either way.
+    Before Kafka 4.0 brokers that are fenced are not listed, and count as not registered."""
+
+    @model_validator(mode="after")
+    def _is_no_contradiction(self) -> Self:
+        narrow = self.drain_brokers is not None and self.balance is None and self.replication_factor is None
+        if self.scope is Scope.DRAINED and not narrow:
+            raise ValueError(NARROW_GOAL)
+        avoided = set(self.avoid_brokers or ())
+        if avoided & set(self.drain_brokers or ()) or (self.brokers is not None and avoided - set(self.brokers)):
+            raise ValueError(DRAINED_AVOIDED)
+        return self
+
+    @property
+    def asks(self) -> bool:
+        """Whether it is a goal: the other fields only say how one is reached."""
+        return self.drains or self.replication_factor is not None or self.balance is not None
 
     @property
     def drains(self) -> bool:

@@ -21,7 +21,7 @@ from reassign.api.limits import MAX_PARTITIONS, MAX_REPLICAS, MAX_WAVE_PARTITION
 from reassign.cli import candidates, options
 from reassign.cli import output as out
 from reassign.cli.fleet import fleet
-from reassign.cli.options import AssignmentOutput, ManifestOutput, Output, PlanOutput, Racks
+from reassign.cli.options import AssignmentOutput, Fenced, ManifestOutput, Output, PlanOutput, Racks, Scope
 from reassign.cli.refs import Kube
 from reassign.cli.verbs import EXITS, NO, verbs
 from reassign.errors import ApiServerError, ClusterError, Reason, ReassignError
@@ -145,6 +145,16 @@ def plan(
     racks: Annotated[
         Racks, typer.Option(help="Spread over racks as paths level by level, as plain names, or not at all.")
     ] = Racks.TREE,
+    scope: Annotated[
+        Scope, typer.Option(help="Whether all replicas may move, or only those on drained brokers.")
+    ] = Scope.ALL,
+    avoid_broker: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID,...", help="Brokers that get no new replica; what they have may stay."),
+    ] = None,
+    fenced_brokers: Annotated[
+        Fenced, typer.Option(help="Whether replicas on brokers that are fenced stay, or get another broker.")
+    ] = Fenced.KEEP,
     include: Annotated[
         list[str] | None, typer.Option(metavar="PATTERN,...", help="Topics to plan; by default all.")
     ] = None,
@@ -196,6 +206,9 @@ def plan(
         racks=racks,
         include=options.patterns(include),
         exclude=options.patterns(exclude),
+        scope=scope,
+        avoid=options.broker_ids("--avoid-broker", avoid_broker),
+        fenced_brokers=fenced_brokers,
     )
     if balance is None:
         options.refuse(options.given(ctx, "tolerance"), "without --balance")

@@ -86,6 +86,20 @@ class Cancels(StrEnum):
     ALL = "all"
 
 
+class Fenced(StrEnum):
+    """What becomes of replicas on fenced brokers."""
+
+    KEEP = "keep"
+    REPLACE = "replace"
+
+
+class Scope(StrEnum):
+    """Which replicas a goal may move."""
+
+    ALL = "all"
+    DRAINED = "drained"
+
+
 class Racks(StrEnum):
     """How replicas are spread over racks."""
 

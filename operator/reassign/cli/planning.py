@@ -9,12 +9,12 @@ from typing import NamedTuple
 import typer
 
 from reassign.api.common import bytes_of
-from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By
+from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By, FencedBrokers, Scope
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import Throttle
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Topics
+from reassign.cli import options, picture
 from reassign.cli import output as out
-from reassign.cli import picture
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import ManifestOutput, PlanOutput, Racks, checked, cluster_ref, items, template
 from reassign.cli.source import Where, observe, print_notes
@@ -51,22 +51,35 @@ def goal_of(
     racks: Racks,
     include: tuple[str, ...] | None,
     exclude: tuple[str, ...] | None,
+    scope: options.Scope,
+    avoid: frozenset[int] | None,
+    fenced_brokers: options.Fenced,
 ) -> PlacementGoal:
     """Return the goal of the options; raises a usage error for one that no ReassignmentPlan can have."""
     if not (drain or brokers or replication_factor or balance is not None):
         raise typer.BadParameter(
             "a goal needs at least one of --drain-broker, --broker, --replication-factor and --balance"
         )
-    drain = drain or frozenset()
+    drain, avoid = drain or frozenset(), avoid or frozenset()
     if both := sorted(drain & (brokers or frozenset())):
         raise typer.BadParameter(
             f"broker {both[0]} cannot be emptied and hold replicas; take it out of one", param_hint="'--drain-broker'"
+        )
+    if scope is options.Scope.DRAINED and (not drain or replication_factor or balance is not None):
+        raise typer.BadParameter(
+            "drained needs --drain-broker, and excludes --replication-factor and --balance", param_hint="'--scope'"
+        )
+    if both := sorted(avoid & drain or (avoid - brokers if brokers else frozenset())):
+        raise typer.BadParameter(
+            f"broker {both[0]} is to be emptied, and what avoided brokers have may stay; take it out of one",
+            param_hint="'--avoid-broker'",
         )
     by = () if balance is None else tuple(map(_by, items(balance)))
     for option, model, fields in (
         ("--drain-broker", Goal, {"drain_brokers": tuple(drain) or None}),
         ("--broker", Goal, {"brokers": brokers}),
         ("--balance", BalanceGoal, {"by": by} if by else {}),
+        ("--avoid-broker", Goal, {"avoid_brokers": tuple(avoid) or None}),
         ("--include", Topics, {} if include is None else {"include": include}),
         ("--exclude", Topics, {"exclude": exclude}),
     ):
@@ -81,6 +94,9 @@ def goal_of(
         tolerance=tolerance / 100,
         awareness=Awareness(racks.capitalize()),
         rack_words=RackWords(f"`--racks {Racks.FLAT}`", f"`--racks {Racks.NONE}`"),
+        avoid=avoid,
+        scope=Scope(scope.capitalize()),
+        fenced_brokers=FencedBrokers(fenced_brokers.capitalize()),
     )
 
 

@@ -16,8 +16,9 @@ from reassign.planning.unseen import Unseen
 def survey(snapshot: Snapshot) -> Cluster:
     """Return the cluster that a snapshot of all topics, sizes and log directories shows (`observe_everything`).
 
-    A broker that only a replica names is down: before Kafka 4.0 fenced ones are not listed. A replica that is being
-    copied to another log directory (KIP-113) counts there. Logs without metadata are of topics that may not be seen.
+    A broker that only a replica names is not registered; before Kafka 4.0 it may be fenced, since these are not listed.
+    A replica that is being copied to another log directory (KIP-113) counts there. Logs without metadata are of topics
+    that may not be seen.
     """
     partitions = [
         (TopicPartition(name, number), partition)
@@ -36,6 +37,7 @@ def survey(snapshot: Snapshot) -> Cluster:
         id=snapshot.cluster_id,
         brokers=_ints(ids),
         racks=tuple((broker and broker.rack) or "" for broker in known),
+        registered=_bools([broker is not None for broker in known]),
         alive=_bools([broker is not None and not broker.fenced for broker in known]),
         directories=_directories(snapshot, index),
         topics=topics,

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reassign.errors import PlanningError, Reason
-from reassign.files.schema import METADATA_KEY, SCHEMAS, TABLES
+from reassign.files.schema import METADATA_KEY, SCHEMAS, TABLES, as_of_now, schema_of
 
 UNREADABLE = (pa.ArrowException, OSError, ValueError)
 """What the library raises for a file that is damaged; a name in it that is not text is a ValueError."""
@@ -77,13 +77,15 @@ def opened(path: Path | str, source: Path | pa.BufferReader) -> pq.ParquetFile:
 
 def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
     try:
-        about: dict[str, Any] = json.loads((file.metadata.metadata or {})[METADATA_KEY])
+        about = _about(file)
         version = about["version"]
     except (*UNREADABLE, KeyError, TypeError, RecursionError):
         why = f"something else has written it{AGAIN}"
         raise UnusableFileError(path, Kind.FOREIGN, why) from None
     if type(version) is not int or version not in TABLES:
-        why = f"it is of version {version}, this program reads versions {' and '.join(map(str, TABLES))}{AGAIN}"
+        *others, newest = TABLES
+        readable = f"{', '.join(map(str, others))} and {newest}"
+        why = f"it is of version {version}, this program reads versions {readable}{AGAIN}"
         raise UnusableFileError(path, Kind.VERSION, why)
     try:
         metadata = Metadata(
@@ -101,17 +103,23 @@ def metadata_of(path: Path | str, file: pq.ParquetFile) -> Metadata:
     raise UnusableFileError(path, Kind.INCOMPLETE, why)
 
 
+def _about(file: pq.ParquetFile) -> dict[str, Any]:
+    about: dict[str, Any] = json.loads((file.metadata.metadata or {})[METADATA_KEY])
+    return about
+
+
 def table(
     path: Path | str, name: str, file: pq.ParquetFile, about: Metadata, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """Return all rows of the file, which has the table of this name.
+    """Return all rows of the file, which has the table of this name, with the columns of the newest version.
 
     Where `columns` are given only these are read, and no row is compared with the file's metadata.
     """
     if name not in about.rows:
         why = f"snapshots of its version have no such table{AGAIN}"
         raise UnusableFileError(path, Kind.OTHER, why)
-    if not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
+    version: int = _about(file)["version"]
+    if not file.schema_arrow.remove_metadata().equals(schema_of(name, version)):
         raise UnusableFileError(path, Kind.COLUMNS, f"its columns are others{AGAIN}")
     try:
         rows = file.read(columns=columns, use_threads=file.metadata.num_rows >= MANY)
@@ -127,7 +135,7 @@ def table(
     if columns is None and any(pc.any(pc.not_equal(rows[name], getattr(about, name))).as_py() for name in IDENTITY):
         why = f"it has rows of several clusters, or of several times{AGAIN}"
         raise UnusableFileError(path, Kind.OTHER, why)
-    return rows
+    return rows if columns is not None else as_of_now(name, version, rows)
 
 
 def _first_line(error: Exception) -> str:

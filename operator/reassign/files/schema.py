@@ -24,6 +24,7 @@ SCHEMAS = {
             pa.field("broker", pa.int32(), nullable=False),
             pa.field("rack", pa.string()),
             pa.field("alive", pa.bool_(), nullable=False),
+            pa.field("registered", pa.bool_(), nullable=False),  # alive, or fenced
         ]
     ),
     "log_dirs": pa.schema(
@@ -71,6 +72,27 @@ SCHEMAS = {
         ]
     ),
 }
-VERSION = 3
-TABLES = {2: frozenset(SCHEMAS) - {"unseen"}, VERSION: frozenset(SCHEMAS)}
+VERSION = 4
+TABLES = {2: frozenset(SCHEMAS) - {"unseen"}, 3: frozenset(SCHEMAS), VERSION: frozenset(SCHEMAS)}
 """The tables of a snapshot of each version that is read. What was not seen is not known of one of version 2."""
+
+REGISTERED_SINCE = 4
+"""The version that tells registered brokers from those that are alive. Of an earlier snapshot it is not known, and a
+broker that was down counts as not registered: so it gives the plan that it gave before."""
+
+
+def schema_of(name: str, version: int) -> pa.Schema:
+    """Return the columns of a table as snapshots of a version have them."""
+    schema = SCHEMAS[name]
+    return schema.remove(schema.get_field_index("registered")) if _lacks_registered(name, version) else schema
+
+
+def as_of_now(name: str, version: int, rows: pa.Table) -> pa.Table:
+    """Return all columns of a table of that version, with those that later versions have beside them."""
+    if not _lacks_registered(name, version):
+        return rows
+    return rows.append_column(SCHEMAS[name].field("registered"), rows["alive"])
+
+
+def _lacks_registered(name: str, version: int) -> bool:
+    return name == "brokers" and version < REGISTERED_SINCE

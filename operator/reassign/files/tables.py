@@ -46,7 +46,12 @@ def tables_of(snapshot: Snapshot) -> dict[str, pa.Table]:
     there, ends = cluster.replicas >= 0, _ends(cluster.replicas)
     places = cluster.directory[there] if cluster.directory.shape == there.shape else np.full(ends[-1], UNKNOWN)
     columns = {
-        "brokers": [cluster.brokers, pa.array([rack or None for rack in cluster.racks], pa.string()), cluster.alive],
+        "brokers": [
+            cluster.brokers,
+            pa.array([rack or None for rack in cluster.racks], pa.string()),
+            cluster.alive,
+            cluster.registered,
+        ],
         "log_dirs": [
             cluster.brokers[directories.broker],
             pa.array(directories.path, pa.string()),
@@ -177,6 +182,7 @@ def cluster_of(folder: Path, id: str, tables: Mapping[str, pa.Table]) -> Cluster
         id=id,
         brokers=broker_ids,
         racks=tuple(rack or "" for rack in brokers["rack"].to_pylist()),
+        registered=_bools(brokers["registered"]),
         alive=_bools(brokers["alive"]),
         directories=directories,
         topics=topics,

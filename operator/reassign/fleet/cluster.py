@@ -92,7 +92,8 @@ def _of_newest(snapshot: Snapshot, tables: Tables, policy: FleetPolicy) -> RowsB
             rows |= assess(cluster, goal, None)
             raise
         rows |= assess(cluster, goal, problem)
-        plan = make_of(problem, cluster, goal, terms.waves.max_partitions, terms.max_bytes, terms.rate)
+        limits = terms.waves.max_partitions, terms.max_bytes, terms.rate
+        plan, problem = make_of(problem, cluster, goal, *limits)
         bounds = {bound: getattr(plan.certificate, bound) for bound in ("bytes_bound", "moves_bound")}
         rows["cluster_load"][0] |= bounds  # of loads, since also an assessment without plans shows them
         rows |= {

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import reassign
+from reassign.api.goal import FencedBrokers, Scope
 from reassign.fleet.choose import Verdict
 from reassign.fleet.outcomes import LOADS, Row, rows_of
 from reassign.fleet.policy import FleetPolicy, Terms
@@ -137,4 +138,10 @@ def goal(terms: Terms) -> str:
     if goal.balance:
         by = ", ".join(each.value.lower() for each in goal.balance.by)
         parts.append(f"balance {by} within {goal.balance.tolerance_percent} %")
+    if goal.avoid_brokers:
+        parts.append(f"avoid {', '.join(map(str, goal.avoid_brokers))}")
+    if goal.scope is Scope.DRAINED:
+        parts.append("move nothing else")
+    if goal.fenced_brokers is FencedBrokers.REPLACE:
+        parts.append("replace fenced brokers")
     return "; ".join(parts)

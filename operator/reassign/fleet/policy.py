@@ -49,7 +49,7 @@ class Terms(Model):
     @model_validator(mode="after")
     def _is_no_contradiction(self) -> Self:
         goal = self.goal
-        if goal == Goal():
+        if not goal.asks:
             raise ValueError("goal needs at least one of drainBrokers, brokers, replicationFactor and balance")
         if both := sorted(set(goal.drain_brokers or ()) & set(goal.brokers or ())):
             raise ValueError(f"broker {both[0]} cannot be emptied and hold replicas: take it out of one list")

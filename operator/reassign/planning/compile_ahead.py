@@ -30,6 +30,7 @@ def make_plans(partitions: int) -> None:
         id="made",
         brokers=brokers,
         racks=("/a/1", "/a/2", "/b/1", "/b/2", "/c/1", "/c/2"),
+        registered=yes,
         alive=yes,
         directories=Directories(brokers, ("/kafka",) * len(brokers), space, space, ~yes, yes),
         topics=("made",),

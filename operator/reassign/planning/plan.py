@@ -10,13 +10,19 @@ from reassign.api.goal import GoalPart
 from reassign.planning.bounds.certificates import balances, certify
 from reassign.planning.object_size import most_that_fit
 from reassign.planning.problem import directories
+from reassign.planning.problem.directories import cordoned_brokers
+from reassign.planning.problem.held import on
 from reassign.planning.problem.legality import done
-from reassign.planning.problem.model import Balance, Cluster, Ints, PlacementGoal, Plan, UnmetGoal
-from reassign.planning.problem.problem import PlacementProblem, online_replicas, partition_name, pose
-from reassign.planning.solve import outside_bands, solve
+from reassign.planning.problem.model import UNKNOWN, Balance, Bools, Cluster, Ints, PlacementGoal, Plan, UnmetGoal
+from reassign.planning.problem.names import partitions_named
+from reassign.planning.problem.problem import PlacementProblem, online_replicas, pose
+from reassign.planning.solve import Solution, outside_bands, solve
 from reassign.planning.waves.moves import moves_of
 from reassign.planning.waves.split import makespan, split
-from reassign.text import counted, listed
+from reassign.text import counted
+
+ATTEMPTS = 3
+"""To find what a cordoned broker holds back. Then all that has a replica there stays."""
 
 
 def make(
@@ -34,7 +40,14 @@ def make(
 
     Raises PlanningError: InvalidGoal, InvalidRacks, InvalidSnapshot, NothingSelected, NotEnoughBrokers.
     """
-    return make_of(pose(cluster, goal), cluster, goal, max_partitions, max_bytes, rate)
+    return make_of(pose(cluster, goal), cluster, goal, max_partitions, max_bytes, rate).plan
+
+
+class Made(NamedTuple):
+    """A plan, and the problem that it solves."""
+
+    plan: Plan
+    problem: PlacementProblem
 
 
 def make_of(
@@ -44,9 +57,12 @@ def make_of(
     max_partitions: int | None = None,
     max_bytes: int | None = None,
     rate: int | None = None,
-) -> Plan:
-    """Return the plan as `make` does, for a caller that has the problem already."""
-    solution = solve(problem)
+) -> Made:
+    """Return the plan as `make` does, for a caller that has the problem already.
+
+    Of partitions that would keep a replica on a cordoned broker it is solved again, with these as they are.
+    """
+    problem, solution = _solved(problem, cluster, goal)
     target = solution.target
     named, without_room = directories.name(cluster, target, problem.size, goal.min_free)
     moves = moves_of(cluster.replicas, target, problem.size, online_replicas(cluster))
@@ -63,11 +79,35 @@ def make_of(
         unmet=(
             *solution.unmet,
             *outside_bands(problem, target),
+            *_beside(cluster, problem.leaving & _changed(cluster, target) & ~_even(problem, target)),
             *_without_room(cluster, without_room),
             *_alone(cluster, cut.alone),
         ),
     )
-    return Plan(target, named, cut.wave, certificate)
+    return Made(Plan(target, named, cut.wave, certificate), problem)
+
+
+def _solved(problem: PlacementProblem, cluster: Cluster, goal: PlacementGoal) -> tuple[PlacementProblem, Solution]:
+    cordoned = cordoned_brokers(cluster.directories, len(cluster.brokers))
+    refused = np.zeros(len(cluster.replicas), np.bool_)
+    for attempt in range(ATTEMPTS + 1):
+        solution = solve(problem)
+        kept = _changed(cluster, solution.target) & on(solution.target, cordoned)
+        if not kept.any():
+            break
+        refused |= kept if attempt < ATTEMPTS - 1 else on(cluster.replicas, cordoned)
+        problem = pose(cluster, goal, refused)
+    return problem, solution
+
+
+def _changed(cluster: Cluster, target: Ints) -> Bools:
+    """Return (P,): which partitions have another row of replicas in `target` (P, R')."""
+    width = max(target.shape[1], cluster.replicas.shape[1])
+    before, after = (
+        np.pad(rows, ((0, 0), (0, width - rows.shape[1])), constant_values=UNKNOWN)
+        for rows in (cluster.replicas, target)
+    )
+    return np.asarray((before != after).any(axis=1))
 
 
 class Evenness(NamedTuple):
@@ -81,37 +121,36 @@ class Evenness(NamedTuple):
 def evenness(cluster: Cluster, goal: PlacementGoal) -> Evenness:
     """Return how even the cluster is, and where it is not as the goal wants it; raises PlanningError as `make` does."""
     problem = pose(cluster, goal)
-    held = (cluster.replicas >= 0).sum(axis=1, dtype=np.int32)
-    everywhere = np.ones(len(cluster.brokers), np.bool_)
-    tree = problem.tree
-    even = done(cluster.replicas, held, everywhere, tree.path, tree.level, tree.extra)
-    uneven = np.flatnonzero(problem.movable & ~even).astype(np.int32)
+    uneven = (problem.movable | problem.held) & ~_even(problem, cluster.replicas)
     return Evenness(
         balances(problem, problem.loads(cluster.replicas)),
         (*_beside(cluster, uneven), *outside_bands(problem, cluster.replicas)),
     )
 
 
-def _beside(cluster: Cluster, partitions: Ints) -> list[UnmetGoal]:
-    if not len(partitions):
+def _even(problem: PlacementProblem, replicas: Ints) -> Bools:
+    """Return (P,): which of these rows (P, R') are spread over racks as evenly as possible, on whatever brokers."""
+    number, everywhere = (replicas >= 0).sum(axis=1, dtype=np.int32), np.ones(len(problem.brokers), np.bool_)
+    return done(replicas, number, everywhere, problem.tree.path, problem.tree.level, problem.tree.extra)
+
+
+def _beside(cluster: Cluster, uneven: Bools) -> list[UnmetGoal]:
+    if not uneven.any():
         return []
-    what = f"{counted(len(partitions), 'partition')} not spread over racks as evenly as possible: "
-    return [UnmetGoal(what + _names(cluster, partitions.tolist()), "another plan spreads them", GoalPart.RACKS)]
+    what = f"{counted(int(uneven.sum()), 'partition')} not spread over racks as evenly as possible: "
+    names = partitions_named(cluster, np.flatnonzero(uneven).tolist())
+    return [UnmetGoal(what + names, "another plan spreads them", GoalPart.RACKS)]
 
 
 def _without_room(cluster: Cluster, partitions: list[int]) -> list[UnmetGoal]:
     if not partitions:
         return []
-    what = f"no single volume of a broker has room for {_names(cluster, partitions)}"
+    what = f"no single volume of a broker has room for {partitions_named(cluster, partitions)}"
     return [UnmetGoal(what, "the broker chooses the directory, and the move waits until there is room")]
 
 
 def _alone(cluster: Cluster, partitions: Ints) -> list[UnmetGoal]:
     if not len(partitions):
         return []
-    what = f"more than a wave may copy is in {_names(cluster, partitions.tolist())}"
+    what = f"more than a wave may copy is in {partitions_named(cluster, partitions.tolist())}"
     return [UnmetGoal(what, "each of them is a wave of its own")]
-
-
-def _names(cluster: Cluster, partitions: list[int]) -> str:
-    return listed((partition_name(cluster, partition) for partition in partitions), most=1)

@@ -92,6 +92,7 @@ def _state(problem: PlacementProblem, row: Ints, still: Bools, size: Bytes) -> K
         size=size,
         load=problem.load[:2].copy(),
         room=problem.room.copy(),
+        closed=problem.closed,
         low=low,
         high=high,
         floor=problem.target[:2].copy(),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from reassign.api.common import INT32_MAX, bytes_of
-from reassign.api.goal import GoalPart
+from reassign.api.goal import GoalPart, Scope
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.names import matches
 from reassign.api.reassignment_plan import (
@@ -89,9 +89,13 @@ def goal_seen(job: Job, layout: Layout, cluster: Cluster) -> GoalSeen:
 
     plan, ids = job.plan, frozenset(cluster.brokers.tolist())
     unmet, gone = not_reached(plan, layout, job.allowed), unregistered(plan, layout)
+    if plan.spec.goal.scope is Scope.DRAINED:  # nothing else was to be moved
+        return GoalSeen(unmet, None, gone)
     try:
         goal = goal_of(job, cluster.topics)
-        left = replace(goal, drain=goal.drain & ids, brokers=goal.brokers and goal.brokers & ids)
+        left = replace(
+            goal, drain=goal.drain & ids, brokers=goal.brokers and goal.brokers & ids, avoid=goal.avoid & ids
+        )
         found = evenness(cluster, left)
     except PlanningError as error:  # such as topics that are all gone
         judged = Unmet(what="whether replicas lie evenly", nearest=f"not known: {error.message}", part=GoalPart.BALANCE)

@@ -42,12 +42,13 @@ def states_of(
     spoilt: Problem | None,
     differs: Sequence[str],
     awaited: Sequence[TopicPartition],
+    fenced: Problem | None,
     ahead: Sequence[Resource],
     windows: WindowState,
 ) -> list[ConditionState]:
     """Return the conditions of a plan that is made and not carried out yet.
 
-    The next wave waits for metadata to show what became of the `awaited` partitions.
+    The next wave waits for metadata to show what became of the `awaited` partitions, and for `fenced` brokers.
     """
     in_flight = [current] if current and current not in ahead and active(current.record) else []
     moving = bool(in_flight) or any(active(wave.record) for wave in ahead)
@@ -68,6 +69,8 @@ def states_of(
         return _held(plan, moving, Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens:%Y-%m-%d %H:%M} UTC")
     if current and not current.spec.suspend and (held := held_of(current)):
         return _as_its_wave(current, held)
+    if fenced:
+        return unsettled(fenced.reason, f"{summary_of(plan.status.waves)}; {fenced.message}{_goes_on(ahead)}")
     turn = _turn(current, awaited) if current else ""
     return unsettled("WaveInFlight", f"{summary_of(plan.status.waves)}; {turn}{_goes_on(ahead)}")
 

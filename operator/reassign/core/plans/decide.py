@@ -49,7 +49,7 @@ from reassign.core.plans.model import (
 from reassign.core.plans.windows import WindowState, windows_at
 from reassign.core.report.conditions import ConditionState, conditions, unsettled
 from reassign.errors import Reason
-from reassign.text import cut
+from reassign.text import cut, named_brokers, plural
 
 WRITES = 50
 """Waves that are made, or deleted, in one reconciliation of a plan: the moves of its cluster wait meanwhile."""
@@ -223,13 +223,15 @@ class WaveStop:
     """How the cluster differs from what the next wave expects."""
     unsettled: Sequence[TopicPartition]
     """Partitions in the next wave of which metadata may show the past."""
+    fenced: Problem | None
+    """Which brokers that the next wave copies to are fenced."""
     stale_digest: str | None
     """The plan that was approved before the cluster differed."""
     unapproved: bool
 
     def __bool__(self) -> bool:
         differs = self.differences or self.unsettled or self.stale_digest is not None
-        return bool(self.spoilt or differs or self.unapproved)
+        return bool(self.spoilt or differs or self.fenced or self.unapproved)
 
 
 def _carry_out(
@@ -265,7 +267,7 @@ def _carry_out(
     else:
         now_so = replace(plan, status=status)
         states = states_of(
-            now_so, progress.current, seen, stop.spoilt, stop.differences, stop.unsettled, ahead, windows
+            now_so, progress.current, seen, stop.spoilt, stop.differences, stop.unsettled, stop.fenced, ahead, windows
         )
     return PlanDecision(steps, _status(plan, status, states, now))
 
@@ -299,11 +301,21 @@ def _wave_progress(
 def _why_no_wave_may_start(
     plan: PlanResource, progress: WaveProgress, seen: ObservedCluster, is_settled: IsSettled
 ) -> WaveStop:
-    differs, waits = list[str](), list[TopicPartition]()
+    differs, waits, fenced = list[str](), list[TopicPartition](), None
     if progress.due and isinstance(seen, Snapshot):
         differs = staleness.differences(progress.due, seen, is_settled)
         waits = staleness.unsettled(progress.due, seen, is_settled)
-    return WaveStop(progress.spoilt, differs, waits, _stale_digest(plan, bool(differs)), not plan.approved)
+        fenced = _fenced(progress.due, staleness.fenced_destinations(progress.due, seen))
+    return WaveStop(progress.spoilt, differs, waits, fenced, _stale_digest(plan, bool(differs)), not plan.approved)
+
+
+def _fenced(wave: Resource, brokers: Collection[int]) -> Problem | None:
+    if not brokers:
+        return None
+    down = f"{named_brokers(brokers, 'is')} fenced (down or still starting)"
+    start = plural(brokers, "start it", "start them")
+    message = f"{wave.name} waits, since {down} and would get replicas; {start}, or have it planned anew"
+    return Problem(Reason.BROKER_FENCED, f"{message} by a change of goal")
 
 
 def _started_by_others(progress: WaveProgress, stop: WaveStop, held: bool) -> list[Resource]:

@@ -1,8 +1,8 @@
-"""Whether the cluster is still as the next wave of a plan expects it."""
+"""Whether the cluster is still as the next wave of a plan expects it, and whether the wave's destinations are up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from reassign.api.partition_reassignment import PartitionEntry
@@ -27,16 +27,22 @@ def unsettled(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> list
     return sorted(tp for tp, _ in _left(wave) if not _known(tp, snapshot, is_settled))
 
 
+def fenced_destinations(wave: Resource, snapshot: Snapshot) -> list[int]:
+    """Return the fenced brokers, ascending, that get replicas which the wave has not begun to move."""
+    fenced = {broker.id for broker in snapshot.brokers.values() if broker.fenced}
+    return sorted(fenced & _destinations(entry for _, entry in _left(wave)))
+
+
+def _destinations(entries: Iterable[PartitionEntry]) -> set[int]:
+    return {broker for entry in entries for broker in set(entry.replicas) - set(entry.expected_replicas or ())}
+
+
 def _differences(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> Iterator[str]:
     left = [(tp, entry) for tp, entry in _left(wave) if _known(tp, snapshot, is_settled)]
     for topic in sorted({tp.topic for tp, _ in left} - snapshot.topics.keys()):
         yield f"the topic {topic} is not there, or the operator may not see it"
-    for broker in sorted({b for _, entry in left for b in set(entry.replicas) - set(entry.expected_replicas or ())}):
-        known = snapshot.brokers.get(broker)
-        if known is None:
-            yield f"broker {broker} is not registered"
-        elif known.fenced:
-            yield f"broker {broker} is fenced"
+    for broker in sorted(_destinations(entry for _, entry in left) - snapshot.brokers.keys()):
+        yield f"broker {broker} is not registered"
     for tp, entry in sorted(left):
         if tp.topic in snapshot.topics and (differs := _moved(tp, entry, snapshot)):
             yield differs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reassign.planning.kernel.state import KernelState, fits, move, need, update_deficit, update_deficits
+from reassign.planning.kernel.state import KernelState, bars, fits, move, need, update_deficit, update_deficits
 from reassign.planning.machine_code import entry, inner
 from reassign.planning.problem.model import Bools, Bytes
 
@@ -81,7 +81,7 @@ def least_crowded(s: KernelState, p: int, held: Bytes, weight: Bytes) -> int:
     best, fewest, most = -1, 0, 0.0
     for b in range(s.load.shape[1]):
         leaf = s.path[b, s.path.shape[1] - 1]
-        if s.cap[leaf] == 0 or held[leaf] > 0 or s.load[0, b] + s.size[p] > s.room[b]:
+        if s.cap[leaf] == 0 or held[leaf] > 0 or s.load[0, b] + s.size[p] > s.room[b] or bars(s, p, b):
             continue
         key = crowding(s, held, b)
         if best >= 0 and key > fewest:

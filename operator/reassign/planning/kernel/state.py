@@ -27,6 +27,7 @@ class KernelState(NamedTuple):
     size: Bytes  # (P,)
     load: Bytes  # (2, B)
     room: Bytes  # (B,)
+    closed: Bools  # (B,) gets no replica of a partition that had none there
     low: Bytes  # (2, B) band
     high: Bytes  # (2, B)
     floor: Bytes  # (2, B) inside the band: brokers are filled up to here
@@ -54,8 +55,21 @@ def below(s: KernelState, p: int, depth: int, node: int) -> int:
 
 
 @inlined
+def bars(s: KernelState, p: int, b: int) -> bool:
+    """Return whether a broker is closed to a partition: one that had a replica there may have it again."""
+    barred = s.closed[b]
+    if barred:
+        for k in range(s.home.shape[1]):
+            if s.home[p, k] == b:
+                barred = False
+    return bool(barred)
+
+
+@inlined
 def allows(s: KernelState, p: int, slot: int, to: int) -> bool:
-    """Return whether a legal row stays legal when the replica in `slot` goes to another broker."""
+    """Return whether a legal row stays legal when the replica in `slot` goes to another broker, open to it."""
+    if bars(s, p, to):
+        return False
     n = 0
     for k in range(s.row.shape[1]):
         if s.row[p, k] == to:

@@ -47,6 +47,15 @@ def capacities(directories: Directories, brokers: int) -> tuple[Bytes, Bools]:
     return capacity, known & (capacity > 0)
 
 
+def cordoned_brokers(directories: Directories, brokers: int) -> Bools:
+    """Return (B,): which brokers have directories online, all of them cordoned."""
+    online, open_ = (
+        np.bincount(directories.broker[which], minlength=brokers)
+        for which in (directories.online, directories.online & ~directories.cordoned)
+    )
+    return np.asarray((online > 0) & (open_ == 0))
+
+
 def name(cluster: Cluster, target: Ints, sizes: Bytes, min_free: float) -> tuple[Ints, list[int]]:
     """Return the directory of each added replica, (P, R'), and the partitions that fit into no volume.
 

@@ -19,4 +19,7 @@ def goal_of(goal: api.Goal, topics: api.Topics, racks: api.Racks, min_free_perce
         tolerance=balance.tolerance_percent / 100 if balance else 0.10,
         awareness=racks.awareness,
         min_free=min_free_percent / 100,
+        avoid=frozenset(goal.avoid_brokers or ()),
+        scope=goal.scope,
+        fenced_brokers=goal.fenced_brokers,
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By, GoalPart
+from reassign.api.goal import EXCLUDED_BY_DEFAULT, Awareness, By, FencedBrokers, GoalPart, Scope
 from reassign.planning.unseen import ALL_SEEN, Unseen
 
 Ints = npt.NDArray[np.int32]
@@ -43,6 +43,7 @@ class Cluster:
     id: str
     brokers: Ints  # (B,) ids, ascending
     racks: tuple[str, ...]  # (B,) a rack, or a path of racks (KIP-879); "" for none
+    registered: Bools  # (B,) up or fenced; before Kafka 4.0, which lists no fenced ones, only those that are up
     alive: Bools  # (B,) registered and not fenced
     directories: Directories
     topics: tuple[str, ...]  # (T,) sorted by name
@@ -78,12 +79,18 @@ class PlacementGoal:
     drain: frozenset[int] = frozenset()
     brokers: frozenset[int] | None = None
     """Brokers that may have replicas; None: all."""
+    avoid: frozenset[int] = frozenset()
+    """Brokers that get no new replica; what they have may stay."""
     replication_factor: int | None = None
     balance: frozenset[By] = frozenset()
     """Empty: only replicas that have to move are moved."""
     tolerance: float = 0.10
     awareness: Awareness = Awareness.TREE
     min_free: float = 0.10  # share of each volume that stays free
+    scope: Scope = Scope.ALL
+    """DRAINED: of partitions with a replica on a drained broker, the replicas there; nothing else moves."""
+    fenced_brokers: FencedBrokers = FencedBrokers.KEEP
+    """KEEP: a partition with a replica on a fenced broker that is not drained is not moved."""
     rack_words: RackWords = field(default=RackWords(), compare=False)
 
     @property

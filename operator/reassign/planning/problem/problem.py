@@ -11,13 +11,15 @@ from math import ceil
 
 import numpy as np
 
-from reassign.api.goal import COUNTED, GoalPart
+from reassign.api.goal import COUNTED, GoalPart, Scope
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.assignments import loads
-from reassign.planning.problem.directories import capacities, volumes
+from reassign.planning.problem.directories import capacities, cordoned_brokers, volumes
 from reassign.planning.problem.eviction import evicted
+from reassign.planning.problem.held import held_back, held_goals
 from reassign.planning.problem.measures import what_counts
 from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Ints, PlacementGoal, UnmetGoal
+from reassign.planning.problem.names import partition_name
 from reassign.planning.problem.racks import check_complete, levels
 from reassign.planning.problem.selection import Selection, select
 from reassign.planning.problem.shares import DISK
@@ -48,16 +50,18 @@ class PlacementProblem:
 
     brokers: Ints  # (B,) ids
     current: Ints  # (P, R)
-    keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or it is not movable
+    keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or the goal spares it
     rf: Ints  # (P,) wanted replication factor
     each: Bytes  # (K, P) what a replica counts
-    movable: Bools  # (P,) selected, not in flight, with a replica that is alive
+    movable: Bools  # (P,) selected, not in flight nor held, with a replica that is alive
+    held: Bools  # (P,) selected, and held back by a broker that keeps a replica
     leaving: Bools  # (P,) of them those that only leave drained brokers: excluded by default
     evicted: Ints  # (P, R) `current`, with those that are leaving where they go
     alive: Bools  # (B,)
     allowed: Bools  # (B,) may hold movable replicas in the end
     drained: Bools  # (B,) hold nothing in the end
     weight: Bytes  # (B,) relative capacity, for all resources
+    closed: Bools  # (B,) of those that are allowed, get no replica of a partition that has none there
     room: Bytes  # (B,) bytes that may lie on it in the end; nothing is added beyond, what is there may stay
     groups: Ints  # (L, B) the rack of each broker, level by level from the top
     tree: Tree
@@ -79,8 +83,10 @@ class PlacementProblem:
         return loads(replicas, self.each, len(self.brokers), which)
 
 
-def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
+def pose(cluster: Cluster, goal: PlacementGoal, refused: Bools | None = None) -> PlacementProblem:
     """Return the problem of reaching the goal in this cluster.
+
+    `refused` (P,) are partitions that are not moved, since they would keep a replica on a cordoned broker.
 
     Raises PlanningError: InvalidGoal, NothingSelected, NotEnoughBrokers, InvalidRacks, InvalidSnapshot.
     """
@@ -88,29 +94,37 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
     groups = levels(cluster.racks, goal.awareness, cluster.brokers, goal.rack_words.flat)
     racks = [cluster.racks[b] for b in np.flatnonzero(allowed).tolist()]
     check_complete(racks, goal.awareness, cluster.brokers[allowed], goal.rack_words.none)
-    held: Bools = cluster.replicas >= 0
+    there: Bools = cluster.replicas >= 0
     online = online_replicas(cluster)
     selection = select(cluster, goal, drained)
     living = np.asarray(online.any(axis=1))
-    movable = (selection.planned | selection.leaving) & ~cluster.in_flight & living
+    settled = (selection.planned | selection.leaving) & ~cluster.in_flight
+    refused = np.zeros_like(settled) if refused is None else refused
+    held = settled & (refused | held_back(cluster, goal, drained))
+    movable = settled & living & ~held
     leaving = movable & selection.leaving
-    rf = held.sum(axis=1, dtype=np.int32)
+    rf = there.sum(axis=1, dtype=np.int32)
     if goal.replication_factor is not None:
         rf[movable & ~leaving] = goal.replication_factor
     _check_enough(cluster, allowed, rf, movable)
     each = what_counts(cluster)
     for of, kind in zip(each, COUNTED.values(), strict=True):
         if kind.measure:
-            _check_sums(cluster, of, np.maximum(rf, held.sum(axis=1)), kind.what)
+            _check_sums(cluster, of, np.maximum(rf, there.sum(axis=1)), kind.what)
     load = loads(cluster.replicas, each, len(cluster.brokers))
     weight = weights(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
-    keep = held & (~movable[:, None] | (online & allowed[cluster.replicas]))
-    room = _room(cluster, goal, load[0])
-    rows = evicted(cluster.replicas, leaving, keep, each, allowed, weight, room, tree)
+    keep = there & (~movable[:, None] | (online & allowed[cluster.replicas]))
+    cordoned = cordoned_brokers(cluster.directories, len(allowed))
+    closed = allowed & (np.isin(cluster.brokers, sorted(goal.avoid)) | cordoned)
+    room = np.where(closed, load[DISK], _room(cluster, goal, load[DISK]))
+    others_stay = goal.scope is Scope.DRAINED
+    if others_stay:
+        keep |= there & ~drained[cluster.replicas]
+    rows = evicted(cluster.replicas, leaving, keep, each, allowed, closed, weight, room, tree, others_stay=others_stay)
     free = movable & ~leaving
     targets = targets_of(
-        Placement(rows, keep, rf, each, free, allowed, weight, room, tree, goal.balance, goal.tolerance)
+        Placement(rows, keep, rf, each, free, allowed, closed, weight, room, tree, goal.balance, goal.tolerance)
     )
     return PlacementProblem(
         brokers=cluster.brokers,
@@ -119,12 +133,14 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
         rf=rf,
         each=each,
         movable=movable,
+        held=held,
         leaving=leaving,
         evicted=rows,
         alive=cluster.alive,
         allowed=allowed,
         drained=drained,
         weight=weight,
+        closed=closed,
         room=room,
         groups=groups,
         tree=tree,
@@ -133,8 +149,12 @@ def pose(cluster: Cluster, goal: PlacementGoal) -> PlacementProblem:
         target=targets.target,
         low=targets.low,
         high=targets.high,
-        unmet=_left(
-            cluster, goal, selection, living, held & ~allowed[cluster.replicas], held & drained[cluster.replicas]
+        unmet=(
+            *_left(
+                cluster, selection, living | held, there & ~allowed[cluster.replicas], there & drained[cluster.replicas]
+            ),
+            *held_goals(cluster, goal, drained, held, held & refused, cordoned),
+            *unseen_goals(cluster, goal),
         ),
     )
 
@@ -171,7 +191,7 @@ def _allowed(cluster: Cluster, goal: PlacementGoal) -> tuple[Bools, Bools]:
         )
     if goal.replication_factor is not None and goal.replication_factor < 1:
         raise PlanningError(Reason.INVALID_GOAL, f"the replication factor is {goal.replication_factor}: give 1 or more")
-    named = goal.drain | (goal.brokers or frozenset())
+    named = goal.drain | (goal.brokers or frozenset()) | goal.avoid
     missing = sorted(named - set(cluster.brokers.tolist()))
     if missing:
         raise PlanningError(
@@ -243,9 +263,7 @@ def _room(cluster: Cluster, goal: PlacementGoal, lying: Bytes) -> Bytes:
     return room
 
 
-def _left(
-    cluster: Cluster, goal: PlacementGoal, selection: Selection, living: Bools, elsewhere: Bools, leaving: Bools
-) -> tuple[UnmetGoal, ...]:
+def _left(cluster: Cluster, selection: Selection, living: Bools, elsewhere: Bools, leaving: Bools) -> list[UnmetGoal]:
     """Return what the goal would have moved and no plan does; each (P, R): replicas `elsewhere` than where they may
     be in the end, and those `leaving` drained brokers."""
     unmet, selected = [], selection.planned | selection.leaving
@@ -274,8 +292,7 @@ def _left(
                 "each counts as the mean of its topic; plan again when the brokers answer",
             )
         )
-    emptied = np.isin(cluster.brokers, sorted(goal.drain))
-    staying = (cluster.replicas >= 0) & emptied[cluster.replicas] & selection.kept[:, None]
+    staying = leaving & selection.kept[:, None]
     if staying.any():
         topics = [cluster.topics[topic] for topic in np.unique(cluster.topic[staying.any(axis=1)])]
         unmet.append(
@@ -287,13 +304,9 @@ def _left(
                 GoalPart.DRAIN,
             )
         )
-    return (*unmet, *unseen_goals(cluster, goal))
+    return unmet
 
 
 def part_of(leaving: Bools) -> GoalPart | None:
     """Return the part of the goal that is not reached where any of these replicas was to leave a drained broker."""
     return GoalPart.DRAIN if leaving.any() else None
-
-
-def partition_name(cluster: Cluster, row: int) -> str:
-    return f"{cluster.topics[cluster.topic[row]]}-{cluster.partition[row]}"

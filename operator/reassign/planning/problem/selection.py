@@ -1,7 +1,7 @@
 """The topics of a goal: which partitions are planned, and which only leave the brokers that are drained.
 
 Topics that the goal itself excludes stay where they are. Topics that are excluded by default are not balanced and keep
-their replication factor, but a drain moves them too.
+their replication factor, but a drain moves them too. With the scope Drained all topics do no more than that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from reassign.api.goal import Scope
 from reassign.api.names import matches
 from reassign.errors import PlanningError, Reason
 from reassign.planning.problem.model import Bools, Cluster, PlacementGoal
@@ -20,7 +21,7 @@ class Selection(NamedTuple):
     """Each (P,)."""
 
     planned: Bools
-    leaving: Bools  # excluded by default, with a replica on a drained broker
+    leaving: Bools  # with a replica on a drained broker, and excluded by default or by the goal's scope
     kept: Bools  # included, and excluded all the same
 
 
@@ -41,10 +42,12 @@ def select(cluster: Cluster, goal: PlacementGoal, drained: Bools) -> Selection:
             f"no topic of {len(cluster.topics)} matches: included are {', '.join(goal.include) or 'none'}, "
             f"excluded are {', '.join(goal.excluded) or 'none'}; change the patterns",
         )
-    if not leaves:
-        return Selection(planned, np.zeros_like(planned), kept)
-    leaving: Bools = kept & ((cluster.replicas >= 0) & drained[cluster.replicas]).any(axis=1)
-    return Selection(planned, leaving, kept & ~leaving)
+    on_drained = ((cluster.replicas >= 0) & drained[cluster.replicas]).any(axis=1)
+    leaving: Bools = kept & on_drained if leaves else np.zeros_like(planned)
+    kept = kept & ~leaving
+    if goal.scope is Scope.DRAINED:
+        return Selection(np.zeros_like(planned), leaving | (planned & on_drained), kept)
+    return Selection(planned, leaving, kept)
 
 
 def any_of(patterns: tuple[str, ...]) -> Callable[[str], bool]:

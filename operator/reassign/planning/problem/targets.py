@@ -32,6 +32,7 @@ class Placement(NamedTuple):
     each: Bytes  # (K, P)
     movable: Bools  # (P,)
     allowed: Bools  # (B,)
+    closed: Bools  # (B,)
     weight: Bytes  # (B,)
     room: Bytes  # (B,)
     tree: Tree
@@ -61,16 +62,17 @@ def targets_of(of: Placement) -> Targets:
     """Return the shares and bands of all resources."""
     fixed = of.loads(~of.movable)
     free = np.zeros_like(of.room), np.full_like(of.room, OPEN)
-    replicas = _counted(of, REPLICAS, fixed, *free)
+    most = np.where(of.closed, of.loads(), OPEN)
+    replicas = _counted(of, REPLICAS, fixed, free[0], most[REPLICAS])
     if (fitting := _fitting(of, fixed, replicas.high)) is not None:
-        replicas = _counted(of, REPLICAS, fixed, free[0], fitting)
+        replicas = _counted(of, REPLICAS, fixed, free[0], np.minimum(most[REPLICAS], fitting))
     leadable = _leadable(of, fixed, replicas.target) if By.LEADERS in of.balance else free
     leaders = _counted(of, LEADERS, fixed, *leadable)
     if By.REPLICAS in of.balance:
         fewest = fixed[LEADERS] + np.maximum(replicas.low - fixed[REPLICAS], 0)
         leaders = leaders._replace(low=np.minimum(leaders.low, fewest))
     disk = _disk(of, fixed[DISK], replicas.low if By.REPLICAS in of.balance else free[0])
-    others = (_counted(of, row, fixed, *free) for row in range(LEADERS + 1, len(fixed)))
+    others = (_counted(of, row, fixed, free[0], most[row]) for row in range(LEADERS + 1, len(fixed)))
     return Targets(*(np.stack(rows) for rows in zip(disk, replicas, leaders, *others, strict=True)))
 
 
