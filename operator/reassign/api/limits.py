@@ -79,6 +79,14 @@ MAX_PATTERNS = 100
 """Topic patterns of one list."""
 MAX_UNMET = 100
 
+# --- BrokerDecommission ---
+
+MAX_DECOMMISSION_NAME_CHARACTERS = 50
+"""The name of a BrokerDecommission: its plans have it with a number, in at most MAX_LABEL_CHARACTERS."""
+MAX_DECOMMISSIONED_BROKERS = 50
+MAX_PAST_PLANS = 10
+"""Plans that status lists of one resource that makes plans."""
+
 # --- KafkaCluster ---
 
 MAX_BOOTSTRAP_CHARACTERS = 4096
