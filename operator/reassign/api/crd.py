@@ -7,12 +7,13 @@ their format, and lists without another list type are atomic.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from reassign.api.broker_decommission import BrokerDecommission
 from reassign.api.common import GROUP, INT32_MAX, NEVER_WRITTEN, VALIDATIONS, VERSION, CustomResource, Model
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
@@ -20,19 +21,15 @@ from reassign.api.reassignment_plan import ReassignmentPlan
 from reassign.api.reassignment_record import ReassignmentRecord
 
 Json = dict[str, Any]
+Kinds = Sequence[tuple[type[CustomResource], list[Json]]]
 HEADER = "# Made by `make crds` from the models in operator/reassign/api; changes belong there.\n"
 
 
-def definitions() -> dict[str, Json]:
-    """Return each CustomResourceDefinition, by the name of its file."""
+def definitions(kinds: Kinds | None = None) -> dict[str, Json]:
+    """Return each CustomResourceDefinition, by the name of its file; of those that the operator serves by default."""
     return {
         f"{GROUP}_{resource.PLURAL}.yaml": _definition(resource, columns)
-        for resource, columns in (
-            (KafkaCluster, _CLUSTER_COLUMNS),
-            (PartitionReassignment, _REASSIGNMENT_COLUMNS),
-            (ReassignmentPlan, _PLAN_COLUMNS),
-            (ReassignmentRecord, _RECORD_COLUMNS),
-        )
+        for resource, columns in (SERVED if kinds is None else kinds)
     }
 
 
@@ -184,6 +181,27 @@ _RECORD_COLUMNS = [
     _column("Kind", ".metadata.ownerReferences[0].kind", wide=True),
     _column("Cluster", ".spec.clusterRef.name", wide=True),
 ]
+_DECOMMISSION_COLUMNS = [
+    _column("Ready", f"{_READY}.status"),
+    _column("Reason", f"{_READY}.reason"),
+    _column("Brokers", ".spec.brokers"),
+    _column("Left", ".status.replicasLeft", "integer"),
+    _column("Empty", '.status.conditions[?(@.type=="Empty")].status'),
+    _AGE,
+    _column("Cordoned", '.status.conditions[?(@.type=="Cordoned")].status', wide=True),
+    _column("Cluster", ".spec.clusterRef.name", wide=True),
+    _column("Message", f"{_READY}.message", wide=True),
+]
+
+SERVED: Kinds = (
+    (KafkaCluster, _CLUSTER_COLUMNS),
+    (PartitionReassignment, _REASSIGNMENT_COLUMNS),
+    (ReassignmentPlan, _PLAN_COLUMNS),
+    (ReassignmentRecord, _RECORD_COLUMNS),
+)
+"""The kinds that the operator serves, each with its columns."""
+NOT_YET_SERVED: Kinds = ((BrokerDecommission, _DECOMMISSION_COLUMNS),)
+"""Kinds that have a model and nothing more: they are not installed."""
 
 
 if __name__ == "__main__":

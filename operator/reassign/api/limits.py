@@ -87,6 +87,14 @@ MAX_TIME_ZONE_CHARACTERS = 64
 MIN_WINDOW_SECONDS = 300
 MAX_WINDOW_SECONDS = 604_800
 
+# --- BrokerDecommission ---
+
+MAX_DECOMMISSION_NAME_CHARACTERS = 50
+"""The name of a BrokerDecommission: its plans have it with a number, in at most MAX_LABEL_CHARACTERS."""
+MAX_DECOMMISSIONED_BROKERS = 50
+MAX_PAST_PLANS = 10
+"""Plans that status lists of one resource that makes plans."""
+
 # --- KafkaCluster ---
 
 MAX_BOOTSTRAP_CHARACTERS = 4096

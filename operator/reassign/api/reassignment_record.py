@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
 from reassign.api.common import (
     BrokerId,
+    Count,
     CustomResource,
     Model,
     NamespaceName,
     ObjectName,
     ObservedTopic,
     PartitionId,
+    RecordedTime,
     Seconds,
 )
 from reassign.api.kafka_cluster import ClusterId, ThrottleStatus
 from reassign.api.limits import (
     MAX_COPIED_PARTITIONS,
+    MAX_DECOMMISSIONED_BROKERS,
+    MAX_ID_CHARACTERS,
     MAX_PART_PARTITIONS,
     MAX_PARTS,
     MAX_STORED_CONFIG_CHARACTERS,
@@ -28,6 +33,7 @@ from reassign.api.limits import (
     MAX_TOPIC_NAME_CHARACTERS,
 )
 from reassign.api.partition_reassignment import DeletionPolicy, RecordTopic
+from reassign.api.reassignment_plan import Digest
 
 
 class RecordedClusterRef(Model):
@@ -102,11 +108,101 @@ class RecordedThrottles(ThrottleStatus):
         return ThrottleStatus.model_construct(**{name: getattr(self, name) for name in ThrottleStatus.model_fields})
 
 
+class OwnerKind(StrEnum):
+    KAFKA_CLUSTER = "KafkaCluster"
+    PARTITION_REASSIGNMENT = "PartitionReassignment"
+    BROKER_DECOMMISSION = "BrokerDecommission"
+
+
+class RecordedTimer(Model):
+    """How long something was seen to hold."""
+
+    seconds: Count
+    """For how many seconds, those in which nothing was observed aside."""
+    observed_at: RecordedTime
+    """When it was seen last, by the API server's clock."""
+
+
+class RecordedPlan(Model):
+    """A ReassignmentPlan of the owner; written before it is created."""
+
+    number: Annotated[int, Field(ge=1)]
+    """Its number: how many the owner has made, names that were taken included."""
+    name: ObjectName
+    """Its name."""
+    uid: Annotated[str, Field(max_length=MAX_ID_CHARACTERS)] | None = None
+    """Its uid, once it was created. A plan of that name with another uid is not the owner's."""
+    spec_digest: Digest
+    """Digest of its spec as it is created."""
+    approved: bool = False
+    """Whether the approval covers it."""
+    begun_waves: Count = 0
+    """How many of its waves, from the first, are in begunBytes of the approval."""
+    retired: bool = False
+    """Whether it starts nothing more."""
+
+
+class RecordedApproval(Model):
+    """What was approved last."""
+
+    digest: Digest | None = None
+    """The spec.approvedDigest that gave it. Unset: approval NotRequired gave it."""
+    bytes: Count
+    """Bytes of the plan that was approved."""
+    begun_bytes: Count = 0
+    """Bytes of the waves that began under it, of all plans; written before a wave starts."""
+
+
+class RecordedWait(Model):
+    """A wait before the next attempt."""
+
+    seconds: Seconds
+    """How long it is. The next wait is longer."""
+    until: RecordedTime
+    """When it ends, by the API server's clock."""
+
+
+class RecordedBroker(Model):
+    """What was seen of one broker that is to be empty."""
+
+    id: BrokerId
+    """Its id."""
+    down: RecordedTimer | None = None
+    """How long it was fenced, or missing."""
+    seen_empty: bool = False
+    """Whether it was empty while it was up, and nothing has landed on it since."""
+    seen_unregistered: bool = False
+    """Whether it was empty and no longer registered."""
+    unregister_sent_at: RecordedTime | None = None
+    """When UnregisterBroker was sent; written before it is."""
+    unregister_via: BrokerId | None = None
+    """The broker that it was sent to."""
+
+
+class RecordedDecommission(Model):
+    """How far a BrokerDecommission is."""
+
+    plan: RecordedPlan | None = None
+    """Its last plan."""
+    approval: RecordedApproval | None = None
+    """What was approved last."""
+    next_plan: RecordedWait | None = None
+    """The wait until a further plan."""
+    failures: Count = 0
+    """How many plans in a row could not go on."""
+    next_attempt: RecordedWait | None = None
+    """The wait after those."""
+    brokers: Annotated[tuple[RecordedBroker, ...], Field(max_length=MAX_DECOMMISSIONED_BROKERS)] = ()
+    """What was seen of each broker."""
+
+
 class ReassignmentRecordSpec(Model):
     """One part of what was done for one resource: enough to continue, or to undo it, after a crash."""
 
     cluster_ref: RecordedClusterRef
     """The KafkaCluster of the owner, or the owner itself."""
+    owner_kind: OwnerKind | None = None
+    """The kind of the owner. Unset: its owner reference has it, and without one its fields tell."""
     part: Annotated[int, Field(ge=0, le=MAX_PARTS - 1)]
     """The number of this part, from 0."""
     parts: Annotated[int, Field(ge=1, le=MAX_PARTS)] | None = None
@@ -125,10 +221,12 @@ class ReassignmentRecordSpec(Model):
     them."""
     throttle: RecordedThrottles | None = None
     """Of a KafkaCluster: the throttles that are set, and what was there before; written before they are set."""
+    decommission: RecordedDecommission | None = None
+    """Of a BrokerDecommission: its plan, its approval, and what was seen of its brokers."""
 
 
 class ReassignmentRecord(CustomResource):
-    """The operator's own record of a PartitionReassignment or KafkaCluster. The operator writes it and believes it:
+    """The operator's own record of one of its resources. The operator writes it and believes it:
     do not edit it."""
 
     KIND = "ReassignmentRecord"
