@@ -40,6 +40,7 @@ FULL = {
     "suspend": True,
     "racks": {"awareness": "Flat"},
     "waves": {"maxPartitions": 10, "maxBytes": "1Gi"},
+    "windows": [{"cron": "0 22 * * *", "durationSeconds": 21600, "timeZone": "Europe/Berlin"}],
     "template": {"throttle": {"interBroker": "50Mi"}, "stallTimeoutSeconds": 60},
 }
 
@@ -126,6 +127,7 @@ BAD = {
     "a digest in capitals": spec(approvedDigest=f"sha256:{'A' * 64}"),
     "waves of no partition": spec(waves={"maxPartitions": 0}),
     "waves of 501 partitions": spec(waves={"maxPartitions": 501}),
+    "a window of four minutes": spec(windows=[{"cron": "0 22 * * *", "durationSeconds": 240}]),
     "another awareness": spec(racks={"awareness": "Room"}),
 }
 
