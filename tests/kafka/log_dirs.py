@@ -10,6 +10,9 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from tests.kafka.harness import Kafka, eventually
 
+TAKES_NO_NOTICE = "4.1.2"
+"""A version that takes a cordon as it takes any configuration, and does nothing."""
+
 
 def observe(kafka: Kafka, tp: TopicPartition, *brokers: int) -> Snapshot:
     """With the directories of these brokers: one that does not answer in time is asked again."""
@@ -53,3 +56,16 @@ def cordoned(kafka: Kafka, broker: int, directories: str) -> Iterator[None]:
         yield
     finally:
         send(AlterConfigOpType.DELETE, None)
+
+
+@contextmanager
+def full_cordon(kafka: Kafka, tp: TopicPartition, broker: int) -> Iterator[None]:
+    """Within the block, the broker says that all its directories are cordoned, and the controller knows."""
+    with cordoned(kafka, broker, "*"):
+        eventually(lambda: kafka.brokers.version == TAKES_NO_NOTICE or in_force(kafka, tp, broker))
+        yield
+    eventually(lambda: not in_force(kafka, tp, broker))
+
+
+def in_force(kafka: Kafka, tp: TopicPartition, broker: int) -> bool:
+    return all(directory.cordoned for directory in observe(kafka, tp, broker).log_dirs[broker].values())

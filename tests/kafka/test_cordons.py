@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Outcome, Result
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually
-from tests.kafka.log_dirs import cordoned, observe
+from tests.kafka.log_dirs import TAKES_NO_NOTICE, full_cordon
 
-ALL = "*"
-TAKES_NO_NOTICE, BINDS_NEW_TOPICS = "4.1.2", "4.3.1"
-"""A version that takes the configuration and does nothing, and one whose reassignments pay no heed to it."""
-
-
-@contextmanager
-def full_cordon(kafka: Kafka, tp: TopicPartition, broker: int) -> Iterator[None]:
-    """Within the block, the broker says that all its directories are cordoned, and the controller knows."""
-    with cordoned(kafka, broker, ALL):
-        eventually(lambda: kafka.brokers.version == TAKES_NO_NOTICE or in_force(kafka, tp, broker))
-        yield
-    eventually(lambda: not in_force(kafka, tp, broker))
-
-
-def in_force(kafka: Kafka, tp: TopicPartition, broker: int) -> bool:
-    return all(directory.cordoned for directory in observe(kafka, tp, broker).log_dirs[broker].values())
+BINDS_NEW_TOPICS = "4.3.1"
+"""A version whose reassignments pay no heed to a cordon."""
 
 
 def refused(kafka: Kafka, outcome: Outcome) -> bool:

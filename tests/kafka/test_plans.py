@@ -18,7 +18,8 @@ from reassign.controller.plans.job import Job, work_out
 from reassign.controller.plans.planner import Planner
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.model import GoalSeen, Planned
-from tests.kafka.harness import Kafka
+from tests.kafka.harness import Kafka, eventually
+from tests.kafka.log_dirs import TAKES_NO_NOTICE, full_cordon
 from tests.unit.plan_world import Planning
 from tests.unit.world import Kube, api_object
 
@@ -99,3 +100,36 @@ def test_what_lands_on_a_drained_broker_after_the_digest_is_observed(
         assert f"1 replica on broker 3, to be emptied (topics: {name}-later)" in operator.goal["message"]
         kafka.delete(f"{name}-later")
         operator.serve(until=lambda: operator.goal["status"] == "True")
+
+
+def targets(operator: Operator) -> dict[int, set[int]]:
+    """The brokers that a plan gives to the partitions that it moves."""
+    return {e["partition"]: set(e["replicas"]) for wave in operator.waves() for e in wave["spec"]["partitions"]}
+
+
+def test_a_broker_that_is_down_keeps_what_it_has_and_gets_nothing(kafka: Kafka) -> None:
+    name = kafka.topic([2, 0], [2, 1], [3, 0], [2, 3])
+    kafka.brokers.shut_down(3)
+    try:
+        eventually(lambda: kafka.observe().brokers[3].fenced)
+        spec = {"topics": {"include": [name]}, "goal": {"drainBrokers": [2]}}
+        with closing(Operator(kafka, spec)) as operator:
+            operator.serve(until=lambda: operator.says("AwaitingApproval"))
+            assert targets(operator) == {0: {0, 1}, 1: {0, 1}}
+            assert (operator.goal["status"], operator.goal["reason"]) == ("False", "DrainIncomplete")
+            assert "2 partitions not moved, since broker 3 is fenced" in operator.goal["message"]
+    finally:
+        kafka.brokers.restart(3)
+
+
+def test_a_partition_that_would_keep_a_replica_on_a_cordoned_broker_is_left(kafka: Kafka) -> None:
+    if kafka.brokers.version == TAKES_NO_NOTICE:
+        pytest.skip("the brokers from 4.3 have cordons (KIP-1066)")
+    name = kafka.topic([3, 2], [3, 0])
+    with full_cordon(kafka, TopicPartition(name, 0), 2):
+        spec = {"topics": {"include": [name]}, "goal": {"drainBrokers": [3]}}
+        with closing(Operator(kafka, spec)) as operator:
+            operator.serve(until=lambda: operator.says("AwaitingApproval"))
+            assert targets(operator) == {1: {0, 1}}
+            assert operator.goal["reason"] == "DrainIncomplete"
+            assert f"{name}-0" in operator.goal["message"]
