@@ -229,6 +229,7 @@ NO_PEM = "bm8gUEVN"
         ),
         ({"certificate-authority-data": "A"}, {}, "what a field that ends in -data has is not base64"),
         ({"certificate-authority": "/none"}, {}, "/none: No such file or directory"),
+        ({"tls-server-name": 5}, {}, "its tls-server-name is 5, no text"),
         ({}, {"tokenFile": "/none"}, "/none: No such file or directory"),
     ],
 )

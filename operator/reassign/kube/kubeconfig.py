@@ -65,6 +65,9 @@ async def configure(configuration: Configuration, login: Login) -> None:
         )
     if refusals:
         raise UnusableError(f"its credential plugin {loader._user['exec'].safe_get('command')}: {refusals[0]}")
+    name = configuration.tls_server_name
+    if not isinstance(name, str | None):
+        raise UnusableError(f"its tls-server-name is {name!r}, no text")
     for field, url in (("server", configuration.host), ("proxy-url", configuration.proxy)):
         if url is not None and not _is_url(url):
             shown = cut(_USER.sub("…@", repr(url)), LINE_CHARACTERS)
