@@ -206,6 +206,15 @@ def test_a_server_that_is_no_url_is_named(server: str, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("server", ["user:hidden@a:6443", "https://user:hidden@a:99999", "socks5://:hid@den@a:1080"])
+def test_no_password_of_a_url_is_shown(server: str, tmp_path: Path) -> None:
+    for field in ("server", "proxy-url"):
+        said = login_of(tmp_path, {field: server})
+        assert said.startswith(f"its {field} is ")
+        assert "…@a:" in said
+        assert "hid" not in said
+
+
 NO_PEM = "bm8gUEVN"
 
 
@@ -220,6 +229,7 @@ NO_PEM = "bm8gUEVN"
         ),
         ({"certificate-authority-data": "A"}, {}, "what a field that ends in -data has is not base64"),
         ({"certificate-authority": "/none"}, {}, "/none: No such file or directory"),
+        ({"tls-server-name": 5}, {}, "its tls-server-name is 5, no text"),
         ({}, {"tokenFile": "/none"}, "/none: No such file or directory"),
     ],
 )
@@ -246,6 +256,11 @@ CREDENTIAL = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCred
         ("echo 'log in first' >&2; echo hidden >&2; exit 7", "it ended with exit code 7: log in first"),
         ("exit 3", "it ended with exit code 3"),
         (f"echo 'token={'hidden' * 2} {'hidden' * 9} is old' >&2; exit 1", "exit code 1: token=… … is old"),
+        ("echo 'client_secret=hidden' >&2; exit 1", "exit code 1: client_secret=…"),
+        ("""echo '{"access_token":"hidden"}' >&2; exit 1""", 'exit code 1: {"access_token":"…'),
+        ("echo 'Authorization: Basic hidden' >&2; exit 1", "exit code 1: Authorization: Basic …"),
+        ("echo 'run it --password hidden' >&2; exit 1", "exit code 1: run it --password …"),
+        ("echo 'no answer of https://me:hidden@a/b' >&2; exit 1", "exit code 1: no answer of https://…@a/b"),
         ("echo hidden", "what it prints is not JSON"),
         (f"echo '{json.dumps(CREDENTIAL)}'", "malformed response. missing key 'status'"),
         (f"echo '{json.dumps(CREDENTIAL | {'status': {}})}'", "missing token or clientCertificateData field in"),

@@ -137,6 +137,25 @@ def test_a_wave_that_was_let_go_in_time_begins_nothing_after_its_window(world: P
     assert world.ready(world.waves()[0]["metadata"]["name"])["reason"] == "Suspended"
 
 
+def test_a_wave_that_is_let_go_by_hand_begins_nothing_outside_the_windows(
+    world: Planning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuses(*_: object) -> Object:
+        raise ApiServerError("500: failed calling webhook")
+
+    _has_windows(world)
+    world.tick(until=lambda: world.says("OutsideWindow"))
+    monkeypatch.setattr(world.kube, "suspend", refuses)
+    later = world.waves()[1]["metadata"]["name"]
+    world.change(later, lambda obj: obj["spec"].update(suspend=False))
+    for _ in range(5):
+        world.loop._drift._due = -inf  # it is the turn of all that sleeps
+        world.tick()
+        assert not _began(world)
+    assert world.kafka.replicas[LATER] == (1, 2, 3)
+    assert world.ready(later)["reason"] == "Suspended"
+
+
 def test_a_loop_reconciles_when_a_window_opens_or_closes(world: Planning) -> None:
     _has_windows(world)
     world.tick(until=lambda: world.says("OutsideWindow"))

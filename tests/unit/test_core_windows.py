@@ -5,13 +5,14 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
+from cronsim import CronSim
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 
 from reassign.api.window import Window
 from reassign.core.model.problem import Problem
+from reassign.core.plans import windows
 from reassign.core.plans.windows import WindowState, schedule_of, windows_at
 from reassign.errors import Reason
 from tests.unit.examples import examples
@@ -187,6 +189,47 @@ def test_a_window_that_cannot_be_read_keeps_all_closed_and_says_why(cron: str, z
 def test_a_leap_day_comes_within_four_years() -> None:
     for now in ("2024-02-29T00:00Z", "2026-06-01T00:00Z"):
         assert windows_at([window("0 0 29 2 *")], at(now)).opens == at("2028-02-29T00:00Z")
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[date]:
+    """The days that are searched for a time."""
+    found, match = list[date](), CronSim.match_day
+
+    def counted(self: CronSim, day: date) -> bool:
+        found.append(day)
+        return match(self, day)
+
+    monkeypatch.setattr(CronSim, "match_day", counted)
+    monkeypatch.setattr(windows, "_kept", {})
+    return found
+
+
+@pytest.mark.parametrize("cron", ["0 0 */30 * 1#2", "0 0 */30,LW * 0#2,1#2,2#2,3#2,4#2,5#2,6#2", "0 0 29 2 *"])
+def test_a_search_ends_after_four_years_and_is_not_made_again(cron: str, looked_at: list[date]) -> None:
+    now = at("2026-06-01T00:00Z")
+    first = windows_at([window(cron)], now)
+    assert 0 < len(looked_at) < 2 * 4 * 366
+    before = len(looked_at)
+    for minutes in range(0, 24 * 60, 7):
+        assert windows_at([window(cron)], now + minutes * MINUTE) == first
+    assert len(looked_at) == before
+
+
+def test_what_a_search_found_is_not_taken_for_another_time(looked_at: list[date]) -> None:
+    nightly = [window("0 22 * * *", 3600)]
+    for now, is_open in (("01T21:59", False), ("01T22:00", True), ("01T21:59", False), ("09T22:59", True)):
+        assert windows_at(nightly, at(f"2026-06-{now}Z")).is_open is is_open
+    never = [window("0 0 29 2 */7")]
+    for now, is_read in (("2028-02-25", False), ("2028-02-29", True), ("2028-02-25", False)):
+        assert (windows_at(never, at(f"{now}T00:00Z")).problem is None) is is_read
+
+
+def test_only_so_many_searches_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "MAX_KEPT", 20)
+    for minute in range(60):
+        windows_at([window(f"{minute} * * * *")], FROM)
+    assert len(windows._kept) <= 20
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,14 @@ LINE_CHARACTERS = 200
 _EXIT = re.compile(r"exec: process returned (-?\d+)(?:\. (b['\"].*))?", re.DOTALL)
 _NOT_JSON = "exec: failed to decode"
 _SECRET = re.compile(
-    r"(?P<before>\b(?:token|secret|password|key)[\"']?\s*[:=]\s*[\"']?|\bbearer\s+)?"
+    r"(?P<before>(?:token|secret|passw(?:or)?d|key)[\"']?\s*[:=]\s*[\"']?|--[\w-]{0,40}(?:token|secret|password|key)\s+"
+    r"|\b(?:bearer|basic)\s+)?"
     r"(?(before)\S+|[A-Za-z0-9_+=~-]{24,})",
     re.IGNORECASE,
 )
 """What may be a token: a long word, or what follows its name."""
+_USER = re.compile(r"(?<![^\s/'\"])[^\s/'\"]*@")
+"""The user and the password of a URL."""
 
 
 class UnusableError(Exception):
@@ -62,9 +65,13 @@ async def configure(configuration: Configuration, login: Login) -> None:
         )
     if refusals:
         raise UnusableError(f"its credential plugin {loader._user['exec'].safe_get('command')}: {refusals[0]}")
+    name = configuration.tls_server_name
+    if not isinstance(name, str | None):
+        raise UnusableError(f"its tls-server-name is {name!r}, no text")
     for field, url in (("server", configuration.host), ("proxy-url", configuration.proxy)):
         if url is not None and not _is_url(url):
-            raise UnusableError(f"its {field} is {cut(repr(url), LINE_CHARACTERS)}, no URL such as https://host:6443")
+            shown = cut(_USER.sub("…@", repr(url)), LINE_CHARACTERS)
+            raise UnusableError(f"its {field} is {shown}, no URL such as https://host:6443")
 
 
 @contextmanager
@@ -91,7 +98,8 @@ def _refusal(message: str, error: BaseException | None) -> str:
         return error.strerror or type(error).__name__
     if ended := _EXIT.fullmatch(message):
         printed = ast.literal_eval(ended[2] or "b''").decode(errors="replace").strip().partition("\n")[0]
-        first = cut(_SECRET.sub(lambda found: f"{found['before'] or ''}…", printed), LINE_CHARACTERS)
+        shown = _SECRET.sub(lambda found: f"{found['before'] or ''}…", _USER.sub("…@", printed))
+        first = cut(shown, LINE_CHARACTERS)
         return f"it ended with exit code {ended[1]}{': ' * bool(first)}{first}"
     if message.startswith(_NOT_JSON):
         return "what it prints is not JSON"

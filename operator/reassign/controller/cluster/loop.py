@@ -351,10 +351,10 @@ class ClusterLoop:
         Outside the windows of its plan a wave begins nothing, before the plan has suspended it too.
         """
         waves, closed = self.plans.next_waves(self.key), self.plans.outside_windows(self.key, self.writer.now())
-        resources = [_suspended(r) if r.uid in closed else r for r in resources]
         rest = {r.uid: r for r in resources if r.settled or (r.asleep and r.uid not in waves)}
         turn = self._drift.next([*rest.values(), *self.unserved.settled(cluster)]) if self._drift.now else ()
-        return [r for r in resources if r.uid not in rest] + [r for uid in turn if (r := self.store.resource(uid))]
+        due = [r for r in resources if r.uid not in rest] + [r for uid in turn if (r := self.store.resource(uid))]
+        return [_suspended(r) if r.uid in closed else r for r in due]
 
     def _hold(
         self, cluster: KafkaCluster, observed: Observation, resources: Sequence[Resource], awaited: Sequence[str]

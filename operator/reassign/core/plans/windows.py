@@ -1,8 +1,8 @@
 """When a cron comes, and whether a window is open: functions of the time that they are given.
 
 A moment of a cron is what the clock in its time zone shows. It comes once, as soon as that clock shows it or is past
-it: the first time where an hour comes twice, and right after an hour that is skipped. Nothing is remembered, so neither
-an outage nor a clock that jumps leaves anything behind.
+it: the first time where an hour comes twice, and right after an hour that is skipped. What is kept of a search says
+nothing but what another search would find, so neither an outage nor a clock that jumps leaves anything behind.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -22,6 +23,22 @@ from reassign.errors import Reason
 SECOND = timedelta(seconds=1)
 LONGEST_WAIT = timedelta(days=4 * 366)
 """Four years: `0 0 29 2 *` comes every four years, and `0 0 30 2 *` never."""
+DAY = timedelta(days=1)
+MAX_KEPT = 10_000
+"""Crons whose moments around a time are kept: to search for them takes up to a millisecond."""
+
+
+class _Moments(CronSim):
+    """The times of a cron on a clock, up to four years from `start`; cronsim itself searches 50 years."""
+
+    def __init__(self, cron: str, start: datetime, *, reverse: bool = False) -> None:
+        super().__init__(cron, start, reverse=reverse)
+        self._from, self._to = (start - LONGEST_WAIT - DAY).date(), (start + LONGEST_WAIT + DAY).date()
+
+    def match_day(self, d: date) -> bool:
+        if not self._from <= d <= self._to:
+            raise StopIteration
+        return super().match_day(d)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +49,17 @@ class Schedule:
     zone: ZoneInfo
 
     def last(self, now: datetime) -> datetime | None:
-        """Return the last moment that is not after `now`."""
+        """Return the last moment that is not after `now`; None where there is none within four years."""
         local = now.astimezone(self.zone)
         wall = _wall(local)
         if local.fold:  # an hour comes again: the clock has shown later moments already
             wall += _offset(local.replace(fold=0)) - _offset(local)
-        moments = map(self._moment, CronSim(self.cron, wall + SECOND, reverse=True))
+        moments = map(self._moment, _Moments(self.cron, wall + SECOND, reverse=True))
         return next((moment for moment in moments if moment <= now), None)
 
     def next(self, now: datetime) -> datetime | None:
         """Return the first moment after `now`; None where there is none within four years."""
-        moments = map(self._moment, CronSim(self.cron, _wall(now.astimezone(self.zone))))
+        moments = map(self._moment, _Moments(self.cron, _wall(now.astimezone(self.zone))))
         found = next((moment for moment in moments if moment > now), None)
         return found if found and found - now <= LONGEST_WAIT else None
 
@@ -100,11 +117,45 @@ def windows_at(windows: Sequence[Window], now: datetime) -> WindowState:
         return WindowState()
     opens, closes = list[datetime](), list[datetime]()
     for number, window in enumerate(windows):
-        schedule = schedule_of(window.cron, window.time_zone, f"spec.windows[{number}]", now)
-        if isinstance(schedule, Problem):
-            return WindowState(is_open=False, problem=schedule)
-        opens += filter(None, [schedule.next(now)])
-        last = schedule.last(now)
+        found = _around(window.cron, window.time_zone, f"spec.windows[{number}]", now)
+        if isinstance(found, Problem):
+            return WindowState(is_open=False, problem=found)
+        last, following = found
+        opens.append(following)
         closes += [last + timedelta(seconds=window.duration_seconds)] if last else []
     open_until = max((end for end in closes if end > now), default=None)
     return WindowState(open_until is not None, min(opens), min(filter(None, [*opens, open_until])))
+
+
+Moments = tuple[datetime | None, datetime]
+"""The last moment of a cron, and the next one."""
+
+
+class _Kept(NamedTuple):
+    since: datetime
+    until: datetime
+    found: Moments | Problem
+    """What is found at each time from `since` until before `until`; of a Problem at least for a day."""
+
+
+_kept: dict[tuple[str, str, str], _Kept] = {}
+
+
+def _around(cron: str, time_zone: str, where: str, now: datetime) -> Moments | Problem:
+    """Return the moments around `now` of a cron that stands `where`."""
+    key = cron, time_zone, where
+    kept = _kept.get(key)
+    if kept is None or not kept.since <= now < kept.until:
+        if len(_kept) >= MAX_KEPT:
+            _kept.clear()
+        kept = _kept[key] = _searched(cron, time_zone, where, now)
+    return kept.found
+
+
+def _searched(cron: str, time_zone: str, where: str, now: datetime) -> _Kept:
+    schedule = schedule_of(cron, time_zone, where, now)
+    if isinstance(schedule, Problem):
+        return _Kept(now, now + DAY, schedule)
+    last, following = schedule.last(now), schedule.next(now)
+    assert following is not None
+    return _Kept(max(last or now, following - LONGEST_WAIT), following, (last, following))
