@@ -425,3 +425,20 @@ def test_when_the_secrets_are_gone_the_last_ones_serve_to_undo_the_moves() -> No
     assert asyncio.run(observer._connection_of(braked)) == before
     with pytest.raises(MissingReferenceError):
         asyncio.run(observer._connection_of(secured()))
+
+
+@pytest.mark.parametrize(
+    ("directories", "cordoned"),
+    [
+        ({}, None),
+        ({"/a": LogDir(cordoned=None)}, None),
+        ({"/a": LogDir(cordoned=True), "/b": LogDir()}, False),
+        ({"/a": LogDir(cordoned=True), "/b": LogDir(cordoned=True)}, True),
+        ({"/a": LogDir(cordoned=True), "/b": LogDir(online=False)}, True),
+        ({"/a": LogDir(online=False)}, None),
+    ],
+)
+def test_a_status_shows_which_brokers_are_cordoned(directories: dict[str, LogDir], cordoned: bool | None) -> None:
+    snapshot = replace(SimKafka({}).snapshot(), log_dirs={3: directories})
+    status = cluster_status(KafkaCluster.parse(cluster("main")), snapshot, [], ClusterHold(), START)
+    assert [broker.cordoned for broker in status.brokers] == [None, None, None, cordoned, None, None]

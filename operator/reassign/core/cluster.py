@@ -25,7 +25,7 @@ from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
 from reassign.core.model.read_back import DeclaredCluster
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.snapshot import Snapshot, TopicPartition, cordoned
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.report.events import Event, Happened
 from reassign.core.throttle.stage import left_in_flight, needed
@@ -251,7 +251,12 @@ def cluster_status(
         update={
             "cluster_id": snapshot.cluster_id,
             "brokers": tuple(
-                BrokerStatus(id=b.id, rack=b.rack and b.rack[:MAX_SHORT_TEXT_CHARACTERS], fenced=b.fenced)
+                BrokerStatus(
+                    id=b.id,
+                    rack=b.rack and b.rack[:MAX_SHORT_TEXT_CHARACTERS],
+                    fenced=b.fenced,
+                    cordoned=cordoned(snapshot.log_dirs.get(b.id, {})),
+                )
                 for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)[:MAX_BROKERS]
             ),
             "replication_factor_guard": snapshot.guard,
