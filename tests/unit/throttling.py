@@ -29,6 +29,7 @@ from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.events import Event
+from reassign.core.throttle.cordons import CordonState
 from reassign.core.throttle.desired import bounded, log_dir_moves_of
 from reassign.core.throttle.stage import (
     ConfigRead,
@@ -97,7 +98,7 @@ class ApiServer:
     def foreign_cancels(self, uid: str) -> bool:
         return False
 
-    def note_served(self, uid: str, problem: object, *, keeps: bool = False) -> None:
+    def note_served(self, uid: str, problem: object, *, keeps: bool = False, cordons: object = ()) -> None:
         """There is no other KafkaCluster."""
 
     def has_record(self, uid: str) -> bool:
@@ -175,6 +176,8 @@ class Operator:
         self.memory = ThrottleMemory(RecentChanges(started=time.monotonic()))
         self.recent = Recent(started=-100.0, clock=Clock(time.monotonic(), datetime.now(UTC)))
         self.gated: dict[str, Verdict] = {}
+        self.cordons: Mapping[int, CordonState] = {}
+        """The states of those that were wanted at the last tick."""
 
     def grow_up(self) -> None:
         """The process is not new any more."""
@@ -184,20 +187,20 @@ class Operator:
         """Some seconds pass: all brokers show what was changed."""
         self.memory = without_changes(self.memory)
 
-    def tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict] = ()) -> bool:
+    def tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict] = (), cordons: frozenset[int] = frozenset()) -> bool:
         """Decide once to learn what to read, then decide by that, change and gate; whether any throttle is left."""
-        return asyncio.run(self._tick(snapshot, verdicts))
+        return asyncio.run(self._tick(snapshot, verdicts, cordons))
 
-    async def _tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict]) -> bool:
+    async def _tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict], cordons: frozenset[int]) -> bool:
         self.recent = replace(self.recent, reports=self.recent.reports.observe(self.recent.now, snapshot.log_dirs))
-        rules = ThrottleRules.of(self.api.parsed.spec, self.api.recorded)
+        rules = replace(ThrottleRules.of(self.api.parsed.spec, self.api.recorded), cordons=cordons)
         _, first, _ = decide_throttles(verdicts, snapshot, ConfigRead(), self.memory, self.recent, rules)
         wanted = readable(self.api.recorded, first.reads, snapshot.brokers)
         began = time.monotonic()
         read = ConfigRead(began, await self.client.configs(sorted(wanted)) if wanted else {})
         decided, decision, memory = decide_throttles(verdicts, snapshot, read, self.memory, self.recent, rules)
         assert not decision.awaited
-        self.memory = memory
+        self.memory, self.cordons = memory, decision.cordons
         await self.actor.throttle_record.write(decision)
         outcomes = await self.actor._change(self.client, decision.changes)
         self.memory = remember_throttles(memory, decision, outcomes, time.monotonic())

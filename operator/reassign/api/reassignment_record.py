@@ -8,6 +8,7 @@ from pydantic import Field
 
 from reassign.api.common import (
     BrokerId,
+    Count,
     CustomResource,
     Model,
     NamespaceName,
@@ -43,7 +44,7 @@ ConfigText = Annotated[str, Field(max_length=MAX_STORED_CONFIG_CHARACTERS)]
 
 
 class ThrottleConfig(Model):
-    """One throttle configuration that was set, and its prior value."""
+    """One configuration that was set, and its prior value."""
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS)]
     """Name of the configuration."""
@@ -68,7 +69,7 @@ class CopiedTopic(Model):
 
 
 class BrokerThrottle(Model):
-    """The throttle configurations set on one broker."""
+    """The throttle configurations, and the cordon, set on one broker."""
 
     broker: BrokerId
     """The broker's id."""
@@ -76,6 +77,8 @@ class BrokerThrottle(Model):
     """What is set, and what was there before."""
     copying: Annotated[tuple[CopiedTopic, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """What the rate between log directories is set for."""
+    cordon_removals: Count | None = None
+    """How often another client removed our cordon. After the third time it is not set again."""
 
 
 class TopicThrottle(Model):
@@ -88,8 +91,8 @@ class TopicThrottle(Model):
 
 
 class RecordedThrottles(ThrottleStatus):
-    """Throttles that are set on the cluster, for which resources, and the values to restore afterwards. Written before
-    they are set."""
+    """Throttles and cordons that are set on the cluster, for which resources, and the values to restore afterwards.
+    Written before they are set."""
 
     brokers: Annotated[tuple[BrokerThrottle, ...], Field(max_length=MAX_THROTTLED_BROKERS)] = ()
     """Set on brokers."""
@@ -124,7 +127,8 @@ class ReassignmentRecordSpec(Model):
     """Of a KafkaCluster: whether cancels of other clients' moves may be under way. Written before CancelAll sends
     them."""
     throttle: RecordedThrottles | None = None
-    """Of a KafkaCluster: the throttles that are set, and what was there before; written before they are set."""
+    """Of a KafkaCluster: the throttles and cordons that are set, and what was there before; written before they are
+    set."""
 
 
 class ReassignmentRecord(CustomResource):

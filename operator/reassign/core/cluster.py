@@ -17,6 +17,7 @@ from reassign.api.kafka_cluster import (
 )
 from reassign.api.limits import MAX_BROKERS, MAX_FOREIGN, MAX_SHORT_TEXT_CHARACTERS
 from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.throttle_configs import CORDONED_LOG_DIRS
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.claim import ClaimState
 from reassign.core.duplicates import Peer, duplicate_of, not_yet_stopped, peers_throttles
@@ -68,7 +69,7 @@ def hold_of(
 
 def where_throttled(record: RecordedThrottles | None) -> str:
     """Return the brokers and topics on which a record has throttles, in words."""
-    brokers = [f"broker {throttle.broker}" for throttle in record.brokers] if record else []
+    brokers = [f"broker {throttle.broker}" for throttle in record.brokers if throttle.configs] if record else []
     topics = [f"topic {throttle.topic}" for throttle in record.topics] if record else []
     return listed([*brokers, *topics])
 
@@ -76,8 +77,26 @@ def where_throttled(record: RecordedThrottles | None) -> str:
 def orphaned_throttles(throttle: RecordedThrottles) -> Event:
     """Return the event of a KafkaCluster that leaves throttles behind."""
     where = where_throttled(throttle)
-    note = f"deletionPolicy is Orphan: throttles stay set on {where}; restore them with kafka-configs.sh"
+    note = f"deletionPolicy is Orphan: throttles and cordons stay set on {where}; restore them with kafka-configs.sh"
     return Event(True, Happened.THROTTLES_ORPHANED, note)
+
+
+def cordons_left(throttle: RecordedThrottles | None) -> Event | None:
+    """Return the event of a KafkaCluster that goes before brokers that are down had their cordons lifted, if any."""
+    left = {
+        throttle.broker: "absent" if config.prior is None else f'"{config.prior}"'
+        for throttle in (throttle.brokers if throttle else ())
+        for config in throttle.configs
+        if config.name == CORDONED_LOG_DIRS
+    }
+    if not left:
+        return None
+    where = listed(f"broker {broker} (before: {prior})" for broker, prior in left.items())
+    note = (
+        f"{CORDONED_LOG_DIRS} stays set on {where}: only a broker that is up can change it. When it is back, restore "
+        "what was there with kafka-configs.sh"
+    )
+    return Event(True, Happened.CORDONS_LEFT, note)
 
 
 def check_identity(pinned: str | None, cluster_id: str) -> None:
@@ -196,8 +215,17 @@ def unknown_hold(problem: Problem) -> ClusterHold:
     return ClusterHold(hold=problem, older=problem, younger=problem)
 
 
-def rules_of(cluster: DeclaredCluster, hold: ClusterHold, throttle: RecordedThrottles | None = None) -> ClusterRules:
-    """Return the rules for the cluster's resources now; `throttle` is the record of what is set."""
+def rules_of(
+    cluster: DeclaredCluster,
+    hold: ClusterHold,
+    throttle: RecordedThrottles | None = None,
+    cordons: frozenset[int] = frozenset(),
+) -> ClusterRules:
+    """Return the rules for the cluster's resources now; `throttle` is the record of what is set.
+
+    `cordons` are the brokers to cordon. A KafkaCluster that is being deleted, or is not served, wants none.
+    """
+    unserved = cluster.metadata.deletion_timestamp or hold.older or hold.claimed
     limits = cluster.spec.limits
     if hold.pacing:
         limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
@@ -216,6 +244,7 @@ def rules_of(cluster: DeclaredCluster, hold: ClusterHold, throttle: RecordedThro
             yields=hold.claimed or hold.restoring,
         ),
         unreadable=hold.unreadable,
+        cordons=frozenset() if unserved else cordons,
     )
 
 

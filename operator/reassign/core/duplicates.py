@@ -44,6 +44,8 @@ class Peer(NamedTuple):
     """Whether these stay for now: moves in flight need them, or another installation has the claim."""
     record_unread: bool = False
     """Whether its record cannot be read, so that it may have set throttles."""
+    cordons: frozenset[int] = frozenset()
+    """The brokers that it is to have cordoned: these cordons are not left to restore."""
 
     @property
     def names(self) -> Names:
@@ -131,7 +133,7 @@ def peers_throttles(
 
 def _with_throttles(cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer]) -> Iterator[Peer]:
     same = _same(cluster, snapshot.cluster_id, peers)
-    return (peer for peer in same if peer.record_unread or left_to_restore(peer.throttle, snapshot.brokers))
+    return (p for p in same if p.record_unread or left_to_restore(p.throttle, snapshot.brokers, p.cordons))
 
 
 def _throttled(which: str, other: Peer, taker: str) -> Problem:

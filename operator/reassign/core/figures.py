@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reassign.api.partition_reassignment import PartitionState
+from reassign.api.throttle_configs import CORDONED_LOG_DIRS
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.model.row import SayingKind
-from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.snapshot import Snapshot, cordoned
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.lines import lines_of
 from reassign.core.report.statuses import targets_of
+from reassign.core.throttle.cordons import recorded_cordons
 from reassign.core.throttle.diff import read_throttles
 from reassign.core.throttle.stage import ThrottleDecision, left_in_flight
 from reassign.core.tick import Decision
@@ -38,6 +40,8 @@ class Figures:
     """Rates by the field of spec.throttle, in bytes per second; 0 for none."""
     left_over: int
     """Brokers and topics whose throttle no move needs any more."""
+    cordoned: int
+    """Brokers that have our cordon, and report that they are cordoned."""
 
 
 def figures_of(decision: Decision) -> Figures:
@@ -60,6 +64,10 @@ def figures_of(decision: Decision) -> Figures:
             "logDir": (record and record.log_dir) or 0,
         },
         left_over=_left_over(decision.throttle, snapshot),
+        cordoned=sum(
+            broker in snapshot.brokers and cordoned(snapshot.log_dirs.get(broker, {})) is True
+            for broker in recorded_cordons(record)
+        ),
     )
 
 
@@ -71,5 +79,6 @@ def _counts(verdict: Verdict) -> bool:
 def _left_over(throttle: ThrottleDecision, snapshot: Snapshot) -> int:
     if throttle.untouched and left_in_flight(throttle.record, snapshot):
         return 0
-    wanted = {key.resource for key in (*throttle.aim.values, *throttle.aim.items)}
-    return len({key.resource for key in read_throttles(throttle.record)} - wanted)
+    wanted = {key.resource for key in (*throttle.aim.values, *throttle.aim.items) if key.config != CORDONED_LOG_DIRS}
+    recorded = {key.resource for key in read_throttles(throttle.record) if key.config != CORDONED_LOG_DIRS}
+    return len(recorded - wanted)

@@ -182,9 +182,11 @@ def _throttled(decision: Decision, inputs: _Inputs) -> Decision:
         inputs.configs,
         memory.throttle,
         memory.recent,
-        replace(rules.throttle, permission=rules.permission),
+        replace(rules.throttle, permission=rules.permission, cordons=rules.wanted_cordons),
     )
-    return replace(decision, verdicts=tuple(verdicts), throttle=throttle, memory=replace(memory, throttle=after))
+    recent = replace(memory.recent, lifting=after.cordons.lifted_lately(memory.recent.now))
+    memory = replace(memory, recent=recent, throttle=after)
+    return replace(decision, verdicts=tuple(verdicts), throttle=throttle, memory=memory)
 
 
 def _undone_at_least(resources: Sequence[Resource], inputs: _Inputs) -> Decision:

@@ -33,6 +33,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Result, Step
 from reassign.core.model.verdict import Verdict
+from reassign.core.report.events import order_not_restored
 from reassign.core.report.statuses import comes_first, report
 from reassign.core.tick import Decision
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
@@ -131,6 +132,8 @@ class Actor:
         self._sample(resource.uid, status.progress)
         self._count_bytes(resource.uid, status.progress)
         written = await self.writer.write(resource, status)
+        if verdict.unrestored and (obj := self.store.get(resource.uid)):
+            await self.writer.record_event(obj, order_not_restored(verdict.unrestored))
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
             await self.writer.remove_finalizer(written)
 

@@ -39,6 +39,7 @@ from reassign.core.brake import CANCELS_MAY_LAND
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
+    cordons_left,
     hold_now,
     orphaned_throttles,
     rules_of,
@@ -96,6 +97,8 @@ class ClusterLoop:
     """What all pods of this installation share; without it no claim on the Kafka cluster is kept."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     """Makes it tick at once."""
+    cordons: frozenset[int] = frozenset()
+    """The brokers that are to take no new replicas."""
     parts: Parts = field(init=False)
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
@@ -227,7 +230,7 @@ class ClusterLoop:
         self.outage.begin()
         in_doubt = doubts(resources, throttle, self.memory)
         pinned = self.store.cluster_id(cluster.metadata.uid)
-        observed = await self.observer.observe(cluster, pinned, resources, throttle, in_doubt)
+        observed = await self.observer.observe(cluster, pinned, resources, throttle, self.cordons, in_doubt)
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
         observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
@@ -267,18 +270,23 @@ class ClusterLoop:
             hold = replace(self._hold(cluster, observed, resources, awaited), left=left)
         except Exception as error:
             hold = unknown_hold(self.parts.failed(error))
-        self.store.note_served(cluster.metadata.uid, hold.hold, keeps=hold.keeps)  # a peer decides by that from now on
+        cordons = rules_of(cluster, hold, throttle, self.cordons).wanted_cordons
+        # a peer decides by that from now on
+        self.store.note_served(cluster.metadata.uid, hold.hold, keeps=hold.keeps, cordons=cordons)
         if self.key[0] not in self.store.unreadable_namespaces:
             await self.parts.write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
         await self.foreign_cancels.forget(cluster, self.memory.recent)
-        sleep = await self._act(obj, resources, observed, rules_of(cluster, hold, throttle))
+        rules = rules_of(cluster, hold, throttle, self.cordons)
+        sleep = await self._act(obj, resources, observed, rules)
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
         plans = await self.parts.attempt(self._serve_plans(cluster, resources, seen), lambda _: None)
-        if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
+        if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot, rules):
+            if event := cordons_left(self.actor.throttle_record.recorded):
+                await self.writer.record_cluster_event(self.key, event)
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
@@ -293,8 +301,11 @@ class ClusterLoop:
         goals = self.goals.look(connection, pinned, self.plans.watched(self.key), wake)
         return await self.plans.serve_cluster(cluster, resources, seen, connection, wake, goals, settled)
 
-    def _restores(self, snapshot: Snapshot) -> bool:
-        return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)
+    def _restores(self, snapshot: Snapshot, rules: ClusterRules) -> bool:
+        """Whether throttles or cordons are left to restore, of brokers that may come back soon."""
+        memory = self.memory
+        given_up = memory.throttle.cordons.given_up(memory.recent.now)
+        return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers, rules.wanted_cordons | given_up)
 
     async def _act(
         self, obj: Object, resources: Sequence[Resource], observed: Observation, rules: ClusterRules
@@ -341,9 +352,10 @@ class ClusterLoop:
             return self._pace.at_once()
         served = [v for v in decision.verdicts if v.resource.uid not in attempts.refused or active(v.record)]
         moving = any(active(v.record) or v.waits_to_settle for v in served)
-        if moving or decision.brake or self._restores(observed.snapshot):
+        if moving or decision.brake or self._restores(observed.snapshot, rules):
             return self._pace.later(time.monotonic() - began)
-        return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
+        waits = any(not (r.settled or r.spec.suspend) for r in resources) or decision.throttle.cordons_awaited
+        return WAITING_SECONDS if waits else IDLE_SECONDS
 
     def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
         """Return the resources to judge now. Some of the settled ones are judged for drift, now and then."""

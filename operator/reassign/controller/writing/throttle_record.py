@@ -15,7 +15,7 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.writing.writer import Writer
 from reassign.core.model.problem import Problem
-from reassign.core.report.events import Event
+from reassign.core.report.events import Event, cordon_events
 from reassign.core.throttle.stage import ThrottleDecision
 from reassign.errors import ConflictError
 from reassign.kube.client import ClusterKey
@@ -53,6 +53,9 @@ class ThrottleRecord:
         if obj is None or obj["metadata"]["uid"] != self._uid or self.recorded != decision.before:
             raise ConflictError(f"{'/'.join(self.key)} has changed meanwhile")
         await self.writer.records.write_throttle(self.store.parse_cluster(obj), decision.record)
+        for event in cordon_events(decision.news):
+            log.info("cordons", event_reason=event.reason, message=event.note)
+            await self.writer.record_cluster_event(self.key, event)
         if decision.drift:
             self.metrics.throttle_drift.labels("/".join(self.key)).inc()
             await self._warn(decision.drift)

@@ -34,6 +34,8 @@ class ThrottleRules:
     it has set over ours is left to it."""
     permission: Permission | None = None
     """Whose moves are throttled; None: all. What is set for others stays until their moves end."""
+    cordons: frozenset[int] = frozenset()
+    """The brokers that are to be cordoned."""
 
     @classmethod
     def of(cls, cluster: KafkaClusterSpec, record: RecordedThrottles | None = None) -> ThrottleRules:
@@ -53,6 +55,13 @@ class ClusterRules:
     throttle: ThrottleRules = field(default_factory=ThrottleRules)
     unreadable: Collection[str] = ()
     """Namespaces that can be neither read nor written now."""
+    cordons: frozenset[int] = frozenset()
+    """The brokers that are to take no new replicas."""
+
+    @property
+    def wanted_cordons(self) -> frozenset[int]:
+        """The brokers that are to be cordoned now: none while the brake undoes what is in flight."""
+        return frozenset() if self.undo else self.cordons
 
     @property
     def small_move_bytes(self) -> int:

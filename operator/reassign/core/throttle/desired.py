@@ -28,6 +28,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.verdict import Verdict
+from reassign.core.throttle.cordons import ALL_LOG_DIRS, CordonState, cordon_key
 from reassign.errors import Reason
 
 
@@ -79,7 +80,7 @@ KINDS = sorted(kind.kind for kind in get_args(ThrottledMove))
 
 @dataclass(frozen=True, slots=True)
 class WantedConfigs:
-    """The configurations that throttle some partitions."""
+    """The configurations that throttle some partitions, and cordon some brokers."""
 
     rates: Mapping[str, int | None] = field(default_factory=dict)
     """The rate of each kind of move."""
@@ -90,6 +91,10 @@ class WantedConfigs:
     """Items of configurations that are lists."""
     log_dir_moves: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
     """Partitions that are copied between the log directories of each broker."""
+    left: frozenset[ConfigKey] = frozenset()
+    """Configurations that are left as they are for now."""
+    cordon_removals: Mapping[int, int] = field(default_factory=dict)
+    """How often others removed the cordon of each broker."""
 
 
 class Rates(NamedTuple):
@@ -233,8 +238,14 @@ def rate_keys(move: ThrottledMove) -> list[ConfigKey]:
     return [ConfigKey(broker, config) for broker in brokers for config in move.configs]
 
 
-def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | None) -> WantedConfigs:
-    """Return one rate of each kind for all moves; moves that no resource holds any more keep the rate set last."""
+def wanted_configs(
+    moves: Iterable[ThrottledMove], record: RecordedThrottles | None, cordons: Mapping[int, CordonState] | None = None
+) -> WantedConfigs:
+    """Return one rate of each kind for all moves, and the cordons of brokers.
+
+    Moves that no resource holds any more keep the rate set last.
+    """
+    cordons = cordons or {}
     moves = list(moves)
     rates = {kind: _least(moves, kind, getattr(record, kind) if record else None) for kind in KINDS}
     values: dict[ConfigKey, str] = {}
@@ -250,12 +261,15 @@ def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | N
             listed[key] |= those
         if move.user:
             users[move.user.uid] = move.user
+    values |= {cordon_key(broker): ALL_LOG_DIRS for broker, cordon in cordons.items() if cordon.held}
     return WantedConfigs(
         rates=rates,
         users=tuple(users[uid] for uid in sorted(users))[:MAX_USERS],
         values=values,
         items={key: frozenset(those) for key, those in listed.items()},
         log_dir_moves={broker: frozenset(tps) for broker, tps in log_dir_moves.items()},
+        left=frozenset(cordon_key(broker) for broker, cordon in cordons.items() if cordon.left),
+        cordon_removals={broker: cordon.removals for broker, cordon in cordons.items() if cordon.removals},
     )
 
 

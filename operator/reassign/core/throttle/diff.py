@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,11 +29,12 @@ from reassign.api.reassignment_record import (
     ThrottleConfig,
     TopicThrottle,
 )
-from reassign.api.throttle_configs import LOG_DIR_RATE
+from reassign.api.throttle_configs import CORDONED_LOG_DIRS, LOG_DIR_RATE
 from reassign.core.model.configs import ALL, Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op, items
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import TopicPartition
+from reassign.core.throttle.cordons import CordonState
 from reassign.core.throttle.desired import (
     KINDS,
     LogDirMove,
@@ -101,7 +102,7 @@ def diff(status: RecordedThrottles | None, aim: WantedConfigs, observed: Observe
         if judged.ours:
             after[key] = judged.ours
         changes += judged.changes
-        if judged.drift:
+        if judged.drift and key.config != CORDONED_LOG_DIRS:  # who removes a cordon is counted elsewhere
             drifts[key] = judged.drift
     changes.sort(key=lambda c: c.op in (Op.DELETE, Op.SUBTRACT))
     return Diff(write_throttles(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
@@ -117,7 +118,7 @@ def _judge(
     *,
     settled: bool,
 ) -> ConfigDiff:
-    if key.resource not in seen:
+    if key.resource not in seen or key in aim.left:
         return ConfigDiff(ours)
     configs = seen[key.resource]
     if configs is None:
@@ -212,9 +213,13 @@ def _joined(those: Iterable[str]) -> str:
 
 
 def fit(
-    status: RecordedThrottles | None, moves: Sequence[ThrottledMove], observed: Observed, recent: RecentChanges
+    status: RecordedThrottles | None,
+    moves: Sequence[ThrottledMove],
+    observed: Observed,
+    recent: RecentChanges,
+    cordons: Mapping[int, CordonState] | None = None,
 ) -> tuple[Diff, Sequence[ThrottledMove]]:
-    """Return the changes for as many moves as the record has room for, and these moves.
+    """Return the changes for the cordons and for as many moves as the record has room for, and these moves.
 
     Moves already recorded stay in any case; of the others the last ones are left out.
     """
@@ -231,7 +236,7 @@ def fit(
     kept = list(moves)
     additions = [move for move in moves if not old(move)]
     while True:
-        diffed = diff(status, wanted_configs(kept, status), observed, recent)
+        diffed = diff(status, wanted_configs(kept, status, cordons), observed, recent)
         if not additions or not _too_large(diffed, observed, recent):
             return diffed, kept
         out = set(additions[len(additions) // 2 :])
@@ -268,22 +273,25 @@ def read_throttles(status: RecordedThrottles | None) -> RecordedConfigs:
 
 def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> RecordedThrottles | None:
     """Return the record of configurations, ordered, so that equal records are equal bytes; None for an empty one."""
-    if not record:
+    if not record and not aim.cordon_removals:
         return None
     resources: dict[ConfigResource, list[ThrottleConfig]] = defaultdict(list)
     for key, ours in sorted(record.items(), key=lambda pair: pair[0]):
         config = ThrottleConfig(name=key.config, value=ours.value, prior=ours.prior, replacing=ours.replacing)
         resources[key.resource].append(config)
-    brokers = sorted((int(p.name), tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.BROKER)
+    brokers = {int(p.name): tuple(c) for p, c in resources.items() if p.type is ConfigResourceType.BROKER}
     topics = [(p.name, tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.TOPIC]
     with_rate = {int(key.resource.name) for key in record if key.config == LOG_DIR_RATE}
     status = RecordedThrottles(
         users=aim.users,
         brokers=tuple(
             BrokerThrottle(
-                broker=b, configs=c, copying=_by_topic(aim.log_dir_moves.get(b, ())) if b in with_rate else ()
+                broker=b,
+                configs=brokers.get(b, ()),
+                copying=_by_topic(aim.log_dir_moves.get(b, ())) if b in with_rate else (),
+                cordon_removals=aim.cordon_removals.get(b),
             )
-            for b, c in brokers
+            for b in sorted(brokers.keys() | aim.cordon_removals.keys())
         ),
         topics=tuple(TopicThrottle(topic=t, configs=c) for t, c in topics),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.throttle_configs import CORDONED_LOG_DIRS
 from reassign.core.model.cluster_rules import ThrottleRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Configs, Observed
 from reassign.core.model.forwarding import Write
@@ -17,6 +18,17 @@ from reassign.core.model.row import BLOCKED, SayingKind
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict
+from reassign.core.throttle.cordons import (
+    CordonMemory,
+    CordonNews,
+    CordonReason,
+    CordonState,
+    ReadCordons,
+    cordon_key,
+    judge_cordons,
+    live_brokers,
+    news,
+)
 from reassign.core.throttle.desired import (
     ThrottledMove,
     WantedConfigs,
@@ -56,6 +68,7 @@ class ThrottleMemory:
     """Why the last changes were refused."""
     compared: bool = False
     """Whether what is set has been compared with the record once."""
+    cordons: CordonMemory = field(default_factory=CordonMemory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,15 @@ class ThrottleDecision:
     """What the kept moves need."""
     live: frozenset[int] = frozenset()
     """The brokers whose configurations can be changed now."""
+    cordons: Mapping[int, CordonState] = field(default_factory=dict)
+    """The state of each cordon that is wanted, by broker. None is known where the configurations are `untouched`."""
+    news: tuple[CordonNews, ...] = ()
+    """What has become of cordons, for events."""
+
+    @property
+    def cordons_awaited(self) -> bool:
+        """Whether a cordon is still to be in force."""
+        return any(cordon.reason is CordonReason.NOT_YET for cordon in self.cordons.values())
 
 
 class Extent(Enum):
@@ -112,7 +134,9 @@ def decide_throttles(
     verdicts = _held_by_others(verdicts, snapshot, recent, rules)
     if extent is Extent.NOTHING:
         return list(verdicts), ThrottleDecision(rules.record, untouched=True), memory
-    live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
+    live, wanted = live_brokers(snapshot), rules.cordons if extent is Extent.SET else frozenset[int]()
+    met = {**memory.problems, **read.problems}
+    memory = replace(memory, cordons=memory.cordons.observe(wanted, rules.record, snapshot, met, recent.now))
     moves = desired(verdicts if extent is Extent.SET else (), snapshot, rules, recent)
     reads = _to_read(moves, live)
     unread = [move for move, resources in reads.items() if not resources <= read.results.keys()]
@@ -120,15 +144,30 @@ def decide_throttles(
         verdicts = _held_until_read(verdicts, unread, snapshot, recent)
         moves = desired(verdicts if extent is Extent.SET else (), snapshot, rules, recent)
     recorded = frozenset(key.resource for key in read_throttles(rules.record) if _can_be_set(key.resource, live))
-    decision = replace(
-        _fitting(moves, read, memory, recent, rules, live),
-        reads=recorded.union(*reads.values()),
-        awaited=bool(unread),
+    to_cordon = _resources(map(cordon_key, wanted), live)
+    cordons, after = judge_cordons(
+        memory.cordons, rules.record, snapshot, _cordon_read(read, memory, wanted, rules), recent
     )
+    decision = _fitting(moves, cordons, read, memory, recent, rules, live)
+    decision = replace(
+        decision,
+        reads=recorded.union(to_cordon, *reads.values()),
+        awaited=bool(unread or to_cordon - read.results.keys()),
+        cordons=cordons,
+        news=news(rules.record, decision.record, cordons, memory.cordons),
+    )
+    memory = replace(memory, cordons=after)
     if not (memory.compared or unread or recorded - read.results.keys() or read.problems):
         decision = replace(decision, warnings=_unrecorded(moves, snapshot, read, rules.record))
         memory = replace(memory, compared=True)
     return list(verdicts), decision, memory
+
+
+def _cordon_read(read: ConfigRead, memory: ThrottleMemory, wanted: Set[int], rules: ThrottleRules) -> ReadCordons:
+    """Return what a read shows of the cordons that are wanted."""
+    recorded = read_throttles(rules.record).keys()
+    settled = memory.recent.settled([*map(cordon_key, wanted)], recorded)
+    return ReadCordons(read.began, memory.recent.over(read.observed), settled, read.problems)
 
 
 def _recent_changes(
@@ -184,15 +223,16 @@ def _to_read(moves: Sequence[ThrottledMove], live: frozenset[int]) -> Mapping[Th
 
 def _fitting(
     moves: Sequence[ThrottledMove],
+    cordons: Mapping[int, CordonState],
     read: ConfigRead,
     memory: ThrottleMemory,
     recent: Recent,
     rules: ThrottleRules,
     live: frozenset[int],
 ) -> ThrottleDecision:
-    """Decide for the moves whose throttles fit into the record."""
+    """Decide for the cordons, and the moves whose throttles fit into the record."""
     record = rules.record
-    diff, kept = fit(record, moves, read.observed, memory.recent)
+    diff, kept = fit(record, moves, read.observed, memory.recent, cordons)
     if rules.yields:
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
     return ThrottleDecision(
@@ -204,7 +244,7 @@ def _fitting(
         drifted=frozenset() if memory.problems else diff.drifted,
         moves=moves,
         kept=kept,
-        aim=wanted_configs(kept, record),
+        aim=wanted_configs(kept, record, cordons),
         live=live,
     )
 
@@ -253,6 +293,7 @@ def remember_throttles(
     return replace(
         memory,
         recent=memory.recent.remember(outcomes, at).drifted(decision.drifted & {c.key for c in outcomes}, at),
+        cordons=memory.cordons.remember(outcomes, at),
         problems={r: problem for r, problem in _failed(outcomes).items() if _can_be_set(r, decision.live)},
     )
 
@@ -284,9 +325,19 @@ def readable(
     return {resource for resource in (*recorded, *reads) if _can_be_set(resource, live)}
 
 
-def left_to_restore(record: RecordedThrottles | None, brokers: Mapping[int, Broker]) -> bool:
-    """Whether a record has something to restore; on brokers that are no longer registered it cannot be."""
-    return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
+def left_to_restore(
+    record: RecordedThrottles | None, brokers: Mapping[int, Broker], cordons: Set[int] = frozenset()
+) -> bool:
+    """Whether a record has something to restore; on brokers that are no longer registered it cannot be.
+
+    The `cordons` of these brokers are not waited for: they are wanted, or the broker is down for too long.
+    """
+    if record is None:
+        return False
+    to_restore = (
+        b.broker for b in record.brokers for c in b.configs if c.name != CORDONED_LOG_DIRS or b.broker not in cordons
+    )
+    return bool(record.topics) or any(broker in brokers for broker in to_restore)
 
 
 def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Collection[TopicPartition]:
