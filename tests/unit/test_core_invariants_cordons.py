@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from reassign.api.kafka_cluster import Execution
 from reassign.api.throttle_configs import CORDONED_LOG_DIRS
@@ -13,8 +13,9 @@ from reassign.core.model.snapshot import Broker, LogDir
 from reassign.core.model.steps import Outcome
 from reassign.core.throttle.cordons import EFFECT_SECONDS, MOST_REMOVALS, CordonReason, recorded_cordons
 from reassign.core.tick import Decision
-from tests.unit.configs import SETTLED, broker
+from tests.unit.configs import SETTLED, Store, broker
 from tests.unit.examples import examples
+from tests.unit.moves import ORIGINAL, TARGETS
 from tests.unit.sim import LOST, Driver, is_cordon, pull
 from tests.unit.test_core_invariants import Moves
 
@@ -42,26 +43,21 @@ class LosingDriver(Driver):
 class Cordons(Moves):
     """Brokers are cordoned and uncordoned, restart, and have cordons of another client."""
 
-    ready = False
-
-    @precondition(lambda self: hasattr(self, "driver") and not self.ready)
-    @rule(
+    @initialize(
+        wanted=st.fixed_dictionaries(dict.fromkeys(ORIGINAL, TARGETS)),
+        cap=st.integers(1, 3),
         priors=st.dictionaries(NUMBERS, st.sampled_from(["", "/a", "/b", "/a,/b", "*"]), max_size=3),
         without_effect=st.sets(NUMBERS, max_size=1),
     )
-    def brokers_have_configurations(self, priors: dict[int, str], without_effect: set[int]) -> None:
+    def begin(self, wanted: dict, cap: int, priors: dict[int, str], without_effect: set[int]) -> None:  # type: ignore[override, type-arg]
+        super().begin(wanted, cap)
         kafka = self.driver.kafka
         kafka.log_dirs = {b: {"/a": LogDir(), "/b": LogDir()} for b in BROKERS}
         for tp in kafka.replicas:
             kafka._place(tp)
         kafka.without_effect = without_effect
-        found = {f: getattr(self.driver, f) for f in ("kafka", "resources", "limits", "now", "memory", "_shown")}
-        shown, log_dirs = found.pop("_shown"), self.driver._log_dirs
-        driver = LosingDriver(**found, lag=self.driver.lag, standing=self.driver.standing, limbo=self.driver.limbo)
-        driver.verdicts, driver.gone, driver.ahead = self.driver.verdicts, self.driver.gone, self.driver.ahead
-        driver._shown, driver._log_dirs = shown, log_dirs
-        driver.configs = {broker(b): {} for b in BROKERS}
-        self.driver, self.ready = driver, True
+        configs: Store = {broker(b): {} for b in BROKERS}
+        self.driver = LosingDriver(kafka, self.driver.resources, limits=self.driver.limits, configs=configs)
         self.without_us: dict[int, str | None] = dict.fromkeys(BROKERS)
         for number, text in priors.items():
             self._others_set(number, text)
@@ -72,12 +68,10 @@ class Cordons(Moves):
         if text is not None:
             self.driver.configs[broker(number)][CORDONED_LOG_DIRS] = text
 
-    @precondition(lambda self: self.ready)
     @rule(cordons=st.frozensets(NUMBERS, max_size=2))
     def brokers_are_to_be_cordoned(self, cordons: frozenset[int]) -> None:
         self.driver.cordons = cordons
 
-    @precondition(lambda self: self.ready)
     @rule(number=NUMBERS, text=THEIRS)
     def another_client_cordons(self, number: int, text: str | None) -> None:
         """What it sets over ours in our own words cannot be told from ours."""
@@ -86,7 +80,6 @@ class Cordons(Moves):
         if text != "*" or number not in recorded_cordons(self.driver.throttle.record):
             self._others_set(number, text)
 
-    @precondition(lambda self: self.ready)
     @rule(number=NUMBERS, times=st.integers(1, 4))
     def another_client_removes_a_cordon_again_and_again(self, number: int, times: int) -> None:
         self.driver.cordons |= {number}
@@ -95,14 +88,12 @@ class Cordons(Moves):
             self.another_client_cordons(number, None)
         self.driver.ticks(SETTLED)
 
-    @precondition(lambda self: self.ready)
     @rule(number=NUMBERS)
     def a_broker_restarts(self, number: int) -> None:
         fenced = self.driver.kafka.brokers[number].fenced
         self.driver.kafka.brokers[number] = Broker(number, f"r{number}", fenced=not fenced)
         self.driver.tick()
 
-    @precondition(lambda self: self.ready)
     @rule(made=st.sampled_from([True, False, None]), seconds=st.integers(1, 3))
     def answers_about_cordons_are_lost(self, made: bool | None, seconds: int) -> None:
         assert isinstance(self.driver, LosingDriver)
@@ -110,20 +101,18 @@ class Cordons(Moves):
         self.driver.ticks(seconds)
         self.driver.loses = None
 
-    @precondition(lambda self: self.ready)
     @rule(seconds=st.sampled_from([20, int(EFFECT_SECONDS) + 10]))
     def much_time_passes(self, seconds: int) -> None:
         self.driver.now += seconds
         self.driver.tick()
 
-    @precondition(lambda self: self.ready)
     @rule(execution=st.sampled_from([Execution.CANCEL_OURS, Execution.RUN, Execution.RUN]))
     def the_brake_is_set(self, execution: Execution) -> None:
         pull(self.driver, execution)
 
     @invariant()
     def a_cordon_of_ours_is_recorded(self) -> None:
-        if not self.ready:
+        if not hasattr(self, "driver"):
             return
         ours = recorded_cordons(self.driver.throttle.record)
         for number in BROKERS:
@@ -131,8 +120,16 @@ class Cordons(Moves):
                 assert self.driver.configs[broker(number)].get(CORDONED_LOG_DIRS) == self.without_us[number]
 
     @invariant()
+    def a_full_cordon_of_another_client_stays(self) -> None:
+        if not hasattr(self, "driver"):
+            return
+        for number, text in self.without_us.items():
+            if text == "/a,/b" and number not in self.driver.kafka.without_effect:
+                assert self.driver.configs[broker(number)][CORDONED_LOG_DIRS] == text
+
+    @invariant()
     def removals_are_counted_up_to_three(self) -> None:
-        if self.ready and self.driver.throttle.record:
+        if hasattr(self, "driver") and self.driver.throttle.record:
             counts = [b.cordon_removals or 0 for b in self.driver.throttle.record.brokers]
             assert all(count <= MOST_REMOVALS for count in counts)
 
@@ -144,7 +141,7 @@ class Cordons(Moves):
         self.driver.ticks(2 * SETTLED)
 
     def teardown(self) -> None:
-        if not hasattr(self, "driver") or not self.ready:
+        if not hasattr(self, "driver"):
             return
         driver, kafka = self.driver, self.driver.kafka
         kafka.brokers = {b: Broker(b, f"r{b}") for b in BROKERS}
