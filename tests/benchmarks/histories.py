@@ -27,10 +27,11 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.kafka_cluster import Execution, Limits, NamespaceLimits
 from reassign.api.partition_reassignment import RecordState, Throttle
-from reassign.api.throttle_configs import CORDONED_LOG_DIRS
 from reassign.core.cluster import brake_of
+from reassign.core.configs.stage import ConfigRead
 from reassign.core.model.configs import Change, ConfigResource, put
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
@@ -38,7 +39,6 @@ from reassign.core.model.record import write_record
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result, Step
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, kept, recorded
 from reassign.errors import Reason
 from tests.unit import sim

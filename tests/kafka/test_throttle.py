@@ -8,8 +8,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource, ResourceType
 from confluent_kafka.admin import ConfigResource as AdminResource
 
-from reassign.api.limits import MAX_CONFIG_CHARACTERS
-from reassign.api.throttle_configs import (
+from reassign.api.config_keys import (
     CORDONED_LOG_DIRS,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -17,11 +16,12 @@ from reassign.api.throttle_configs import (
     LEADER_REPLICAS,
     LOG_DIR_RATE,
 )
+from reassign.api.limits import MAX_CONFIG_CHARACTERS
+from reassign.core.configs.cordons import CordonReason, recorded_cordons
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.snapshot import TopicPartition, cordoned
 from reassign.core.model.steps import APPLIED, AlterLogDirs, Cancel, Result
 from reassign.core.model.verdict import Verdict
-from reassign.core.throttle.cordons import CordonReason, recorded_cordons
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
 from tests.kafka.log_dirs import copied, directory, other_directory

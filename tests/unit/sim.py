@@ -9,12 +9,15 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.kafka_cluster import Execution, Limits, ReplicationFactorGuard
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
-from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef, RecordedThrottles
-from reassign.api.throttle_configs import CORDONED_LOG_DIRS
+from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef, RecordedConfigs
 from reassign.core.cluster import brake_of
-from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
+from reassign.core.configs.cordons import CordonNews, CordonState
+from reassign.core.configs.diff import from_record as from_record
+from reassign.core.configs.stage import ConfigRead
+from reassign.core.model.cluster_rules import ClusterRules, ConfigRules
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, put
 from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded, MetadataOffsets
 from reassign.core.model.log_dir_reports import remembered
@@ -36,9 +39,6 @@ from reassign.core.model.snapshot import (
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step, not_directed
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.statuses import comes_first, report
-from reassign.core.throttle.cordons import CordonNews, CordonState
-from reassign.core.throttle.diff import read_throttles as read_throttles
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, Memory, decide, doubts, gate, kept, recorded, settle
 from reassign.errors import Reason
 from tests.unit import kstatus
@@ -322,7 +322,7 @@ class Driver:
     hold: Problem | None = None
     execution: Execution = Execution.RUN
     permission: Permission | None = None
-    throttle: ThrottleRules = field(default_factory=ThrottleRules)
+    throttle: ConfigRules = field(default_factory=ConfigRules)
     configs: Store = field(default_factory=dict)
     cordons: frozenset[int] = frozenset()
     """The brokers that are to be cordoned."""
@@ -461,16 +461,16 @@ class Driver:
         broker = self.kafka.brokers.get(int(resource.name))
         return broker is None or broker.fenced
 
-    def record_throttles(self, record: RecordedThrottles | None) -> None:
+    def record_throttles(self, record: RecordedConfigs | None) -> None:
         """The record, as the API server reads it back from the wire."""
-        record = record and RecordedThrottles.parse(record.wire())
+        record = record and RecordedConfigs.parse(record.wire())
         self.throttle = replace(self.throttle, record=record)
 
     def change_configs(self, decision: Decision) -> dict[Change, Outcome]:
         """What becomes of the changes that were decided."""
         outcomes = {}
         for change in decision.throttle.changes:
-            assert change.key in read_throttles(self.throttle.record), f"{change} is not recorded"
+            assert change.key in from_record(self.throttle.record), f"{change} is not recorded"
             assert not self._is_of_broker_down(change.key.resource), f"{change} is of a broker that is down"
             refusal = self.refuses_cordons.get(int(change.key.resource.name)) if is_cordon(change) else None
             outcomes[change] = refusal or APPLIED

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from reassign.api.throttle_configs import CORDONED_LOG_DIRS
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.controller.cluster.loop import IDLE_SECONDS, MOVING_SECONDS
+from reassign.core.configs.cordons import GIVEN_UP_SECONDS, recorded_cordons
 from reassign.core.model.snapshot import Broker
-from reassign.core.throttle.cordons import GIVEN_UP_SECONDS, recorded_cordons
 from tests.unit.configs import broker, copy
 from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.throttling import grow_up, show_changes

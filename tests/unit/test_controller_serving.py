@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from reassign.api.config_keys import LOG_DIR_RATE
 from reassign.api.kafka_cluster import Execution, KafkaCluster
-from reassign.api.reassignment_record import RecordedThrottles
-from reassign.api.throttle_configs import LOG_DIR_RATE
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller import supervisor
 from reassign.controller.cluster.observer import Observer
 from reassign.controller.cluster.unserved import Unserved
@@ -59,7 +59,7 @@ NOW = 1000.0
 
 
 ITEMS = {"name": "follower.replication.throttled.replicas", "value": "0:1"}
-THROTTLE = RecordedThrottles.parse({"topics": [{"topic": "orders", "configs": [ITEMS]}]})
+THROTTLE = RecordedConfigs.parse({"topics": [{"topic": "orders", "configs": [ITEMS]}]})
 
 
 def peer(name: str, created: str = "2026-01-01T00:00:00Z", unready: str = "", for_seconds: float = 900) -> Peer:
@@ -176,7 +176,7 @@ UNDER_WAY = {0: {"/a": LogDir(logs={COPIED: 9}), "/b": LogDir(futures={COPIED: 3
     ],
 )
 def test_only_a_copy_that_is_seen_keeps_throttles(fields: dict[str, Any], down: bool, keeps: bool) -> None:
-    record = RecordedThrottles.parse({"brokers": [COPYING]})
+    record = RecordedConfigs.parse({"brokers": [COPYING]})
     kafka = SimKafka({COPIED: (0, 1, 2)})
     kafka.brokers[0] = Broker(0, fenced=down)
     snapshot = replace(kafka.snapshot(), cluster_id="one", **fields)
@@ -456,7 +456,7 @@ def test_a_status_shows_which_brokers_are_cordoned(directories: dict[str, LogDir
 
 def test_a_cordon_that_a_peer_wants_holds_no_throttle_of_the_other() -> None:
     cordon = {"name": "cordoned.log.dirs", "value": "*"}
-    record = RecordedThrottles.parse({"brokers": [{"broker": 3, "configs": [cordon]}]})
+    record = RecordedConfigs.parse({"brokers": [{"broker": 3, "configs": [cordon]}]})
     wants = OLDER()._replace(throttle=record, cordons=frozenset({3}))
     snapshot = replace(SimKafka({}).snapshot(), cluster_id="one")
     assert peers_throttles(declared(YOUNGER()), snapshot, [wants], NOW) == (None, None)
@@ -493,7 +493,7 @@ def test_brokers_to_be_cordoned_are_asked_for_their_directories() -> None:
     unused: Any = None
     observer, client = Observer(unused, unused), cast(KafkaClient, Client())
     cordon = {"name": "cordoned.log.dirs", "value": "*"}
-    record = RecordedThrottles.parse({"brokers": [{"broker": 4, "configs": [cordon]}]})
+    record = RecordedConfigs.parse({"brokers": [{"broker": 4, "configs": [cordon]}]})
     for throttle, wanted in ((None, {3}), (record, {3}), (None, set[int]()), (None, set[int]())):
         asyncio.run(observer._snapshot(client, throttle, [], wanted, NO_DOUBTS))
         observer._sized_at = float("-inf")

@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS, LEADER_RATE
 from reassign.api.kafka_cluster import Execution
-from reassign.api.throttle_configs import CORDONED_LOG_DIRS, LEADER_RATE
+from reassign.core.configs.cordons import EFFECT_SECONDS, GIVEN_UP_SECONDS, CordonReason, recorded_cordons
+from reassign.core.configs.stage import left_to_restore
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir
 from reassign.core.model.steps import Outcome
-from reassign.core.throttle.cordons import EFFECT_SECONDS, GIVEN_UP_SECONDS, CordonReason, recorded_cordons
-from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import Reason
 from tests.unit.configs import SETTLED, broker
 from tests.unit.sim import Driver, SimKafka, drive, partitions, pull, refused, resource

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.kafka_cluster import Execution
-from reassign.api.throttle_configs import CORDONED_LOG_DIRS
+from reassign.core.configs.cordons import EFFECT_SECONDS, MOST_REMOVALS, CordonReason, recorded_cordons
 from reassign.core.model.configs import Change
 from reassign.core.model.forwarding import LANDING_SECONDS
 from reassign.core.model.snapshot import Broker, LogDir
 from reassign.core.model.steps import Outcome
-from reassign.core.throttle.cordons import EFFECT_SECONDS, MOST_REMOVALS, CordonReason, recorded_cordons
 from reassign.core.tick import Decision
 from tests.unit.configs import SETTLED, Store, broker
 from tests.unit.examples import examples

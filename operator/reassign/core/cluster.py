@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.kafka_cluster import (
     BrokerStatus,
     Execution,
@@ -16,12 +17,12 @@ from reassign.api.kafka_cluster import (
     PacingStatus,
 )
 from reassign.api.limits import MAX_BROKERS, MAX_FOREIGN, MAX_SHORT_TEXT_CHARACTERS
-from reassign.api.reassignment_record import RecordedThrottles
-from reassign.api.throttle_configs import CORDONED_LOG_DIRS
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.claim import ClaimState
+from reassign.core.configs.stage import left_in_flight, needed
 from reassign.core.duplicates import Peer, duplicate_of, not_yet_stopped, peers_throttles
-from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
+from reassign.core.model.cluster_rules import ClusterRules, ConfigRules
 from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
 from reassign.core.model.read_back import DeclaredCluster
@@ -29,7 +30,6 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition, cordoned
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.report.events import Event, Happened
-from reassign.core.throttle.stage import left_in_flight, needed
 from reassign.errors import ClusterError, Reason
 from reassign.text import counted, listed
 
@@ -37,7 +37,7 @@ from reassign.text import counted, listed
 def hold_of(
     cluster: DeclaredCluster,
     unsettled: Collection[str],
-    throttle: RecordedThrottles | None = None,
+    throttle: RecordedConfigs | None = None,
     orphaned: Collection[TopicPartition] = (),
 ) -> Problem | None:
     """Return why a KafkaCluster that is being deleted is not served; moves in flight go on.
@@ -67,21 +67,21 @@ def hold_of(
     )
 
 
-def where_throttled(record: RecordedThrottles | None) -> str:
+def where_throttled(record: RecordedConfigs | None) -> str:
     """Return the brokers and topics on which a record has throttles, in words."""
     brokers = [f"broker {throttle.broker}" for throttle in record.brokers if throttle.configs] if record else []
     topics = [f"topic {throttle.topic}" for throttle in record.topics] if record else []
     return listed([*brokers, *topics])
 
 
-def orphaned_throttles(throttle: RecordedThrottles) -> Event:
+def orphaned_throttles(throttle: RecordedConfigs) -> Event:
     """Return the event of a KafkaCluster that leaves throttles behind."""
     where = where_throttled(throttle)
     note = f"deletionPolicy is Orphan: throttles and cordons stay set on {where}; restore them with kafka-configs.sh"
     return Event(True, Happened.THROTTLES_ORPHANED, note)
 
 
-def cordons_left(throttle: RecordedThrottles | None) -> Event | None:
+def cordons_left(throttle: RecordedConfigs | None) -> Event | None:
     """Return the event of a KafkaCluster that goes before brokers that are down had their cordons lifted, if any."""
     left = {
         throttle.broker: "absent" if config.prior is None else f'"{config.prior}"'
@@ -179,7 +179,7 @@ def hold_now(
     snapshot: Snapshot,
     peers: Collection[Peer],
     unsettled: Collection[str],
-    throttle: RecordedThrottles | None,
+    throttle: RecordedConfigs | None,
     now: float,
     claim: ClaimState | None = None,
     unreadable: Collection[str] = (),
@@ -218,7 +218,7 @@ def unknown_hold(problem: Problem) -> ClusterHold:
 def rules_of(
     cluster: DeclaredCluster,
     hold: ClusterHold,
-    throttle: RecordedThrottles | None = None,
+    throttle: RecordedConfigs | None = None,
     cordons: frozenset[int] = frozenset(),
 ) -> ClusterRules:
     """Return the rules for the cluster's resources now; `throttle` is the record of what is set.
@@ -238,7 +238,7 @@ def rules_of(
         execution=execution,
         permission=permission_of(cluster),
         throttle=replace(
-            ThrottleRules.of(cluster.spec, throttle),
+            ConfigRules.of(cluster.spec, throttle),
             older=hold.older,
             younger=hold.younger,
             yields=hold.claimed or hold.restoring,
@@ -269,7 +269,7 @@ def cluster_status(
     resources: Sequence[Resource],
     hold: ClusterHold,
     now: datetime,
-    throttle: RecordedThrottles | None = None,
+    throttle: RecordedConfigs | None = None,
 ) -> KafkaClusterStatus:
     """Return the status of a cluster that can be seen; of its throttles only the rates, and for whom they are set."""
     others = foreign(partitions_held_by(resources), snapshot)

@@ -13,7 +13,7 @@ from typing import Any
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from reassign.api.throttle_configs import BROKER_RATES, CORDONED_LOG_DIRS, LISTS
+from reassign.api.config_keys import BROKER_RATES, CORDONED_LOG_DIRS, LISTS
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, Configs, Op
 from reassign.core.model.problem import Problem, private
 from reassign.core.model.steps import APPLIED, Outcome, Result

@@ -23,7 +23,7 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.writing.attempts import Attempts
 from reassign.controller.writing.brake_copies import BrakeCopies
-from reassign.controller.writing.throttle_record import ThrottleRecord
+from reassign.controller.writing.config_record import ConfigRecord
 from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import ClusterHold, cluster_status
 from reassign.core.model.cluster_rules import ClusterRules
@@ -52,7 +52,7 @@ class Actor:
     kube: KubeClient
     writer: Writer
     metrics: Metrics
-    throttle_record: ThrottleRecord
+    config_record: ConfigRecord
     copies: BrakeCopies = field(init=False)
     written: bool = False
     """Whether the last decision changed any object."""
@@ -70,7 +70,7 @@ class Actor:
         """Record the throttles, then change them; return what each change met. Without the record no change is made."""
         changes = decision.throttle.changes
         try:
-            await self.throttle_record.write(decision.throttle)
+            await self.config_record.write(decision.throttle)
         except ReassignError as error:
             log.warning("throttles not recorded", reason=error.reason, error=error.message)
             return dict.fromkeys(changes, Outcome(Result.REFUSED, error.reason, error.message))
@@ -156,7 +156,7 @@ class Actor:
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold
     ) -> None:
         """Write the status of the KafkaCluster."""
-        record = self.throttle_record.recorded
+        record = self.config_record.recorded
         status = cluster_status(cluster, snapshot, resources, hold, self.writer.now(), record)
         await self.writer.write_cluster(self.key, status)
 

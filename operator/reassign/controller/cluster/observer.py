@@ -9,10 +9,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
 from reassign.core.claim import ClaimState
 from reassign.core.cluster import check_identity, permission_of
+from reassign.core.configs.cordons import recorded_cordons
+from reassign.core.configs.desired import log_dir_moves_of
+from reassign.core.configs.stage import ConfigRead, readable
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.forwarding import Doubts
 from reassign.core.model.log_dir_reports import remembered, sizes
@@ -20,9 +23,6 @@ from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import LogDirs, Snapshot, Topic, TopicPartition, cordoned
-from reassign.core.throttle.cordons import recorded_cordons
-from reassign.core.throttle.desired import log_dir_moves_of
-from reassign.core.throttle.stage import ConfigRead, readable
 from reassign.errors import MissingReferenceError
 from reassign.inspect.connect import connection_of, correct_secret
 from reassign.kafka.claim import Membership
@@ -116,7 +116,7 @@ class Observer:
         cluster: KafkaCluster,
         pinned: str | None,
         resources: Sequence[Resource],
-        throttle: RecordedThrottles | None,
+        throttle: RecordedConfigs | None,
         cordons: Set[int],
         doubts: Doubts,
     ) -> Observation:
@@ -144,7 +144,7 @@ class Observer:
         cluster: KafkaCluster,
         resources: Sequence[Resource],
         reads: Collection[ConfigResource],
-        throttle: RecordedThrottles | None,
+        throttle: RecordedConfigs | None,
         explain: Callable[[Exception], Problem],
     ) -> Observation:
         """Read these configurations, keep the claim, and read all partitions when that is due.
@@ -215,7 +215,7 @@ class Observer:
     async def _snapshot(
         self,
         client: KafkaClient,
-        throttle: RecordedThrottles | None,
+        throttle: RecordedConfigs | None,
         resources: Sequence[Resource],
         cordons: Set[int],
         doubts: Doubts,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller.objects.packing import Packed
 from reassign.controller.objects.part import Owner, Part, has_our_name, owner_of
 from reassign.controller.objects.reading import (
@@ -258,7 +258,7 @@ class Store:
         """Whether there is a record of an owner, by its uid, readable or not."""
         return owner in self._parts
 
-    def throttle(self, cluster: str) -> RecordedThrottles | None:
+    def throttle(self, cluster: str) -> RecordedConfigs | None:
         """Return the record of the throttles that are set on a KafkaCluster, by its uid."""
         return next((part.spec.throttle for part in self.parts(cluster)), None)
 

@@ -10,10 +10,10 @@ from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
+from reassign.core.configs.cordons import CordonChange, CordonNews
 from reassign.core.model.record import Record, active, recorded_problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.waits import PASSES, QUEUES
-from reassign.core.throttle.cordons import CordonChange, CordonNews
 from reassign.errors import Reason
 from reassign.text import counted, listed, plural
 

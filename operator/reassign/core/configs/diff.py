@@ -1,4 +1,4 @@
-"""Throttle: from what is recorded, wanted and observed to the record from now on, and the changes to make.
+"""Diff: from what is recorded, wanted and observed to the record from now on, and the changes to make.
 
 Everything is judged anew at each tick. What is wanted and not observed is set, again if need be; what is recorded and
 no longer wanted is restored; it leaves the record once a read that cannot be stale shows it restored. The record is
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS, LOG_DIR_RATE
 from reassign.api.limits import (
     MAX_CONFIG_CHARACTERS,
     MAX_THROTTLE_RECORD_BYTES,
@@ -23,19 +24,14 @@ from reassign.api.limits import (
     MAX_THROTTLED_TOPICS,
 )
 from reassign.api.reassignment_record import (
-    BrokerThrottle,
+    BrokerConfigs,
     CopiedTopic,
-    RecordedThrottles,
-    ThrottleConfig,
-    TopicThrottle,
+    RecordedConfig,
+    RecordedConfigs,
+    TopicConfigs,
 )
-from reassign.api.throttle_configs import CORDONED_LOG_DIRS, LOG_DIR_RATE
-from reassign.core.model.configs import ALL, Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op, items
-from reassign.core.model.problem import Problem
-from reassign.core.model.recent_changes import RecentChanges
-from reassign.core.model.snapshot import TopicPartition
-from reassign.core.throttle.cordons import CordonState
-from reassign.core.throttle.desired import (
+from reassign.core.configs.cordons import CordonState
+from reassign.core.configs.desired import (
     KINDS,
     LogDirMove,
     ThrottledMove,
@@ -43,7 +39,11 @@ from reassign.core.throttle.desired import (
     log_dir_moves_of,
     wanted_configs,
 )
-from reassign.core.throttle.drift import drift_problem, longest_wait
+from reassign.core.configs.drift import drift_problem, longest_wait
+from reassign.core.model.configs import ALL, Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op, items
+from reassign.core.model.problem import Problem
+from reassign.core.model.recent_changes import RecentChanges
+from reassign.core.model.snapshot import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Ours:
     """The value that we set before `value`, until a read shows `value`."""
 
 
-RecordedConfigs = dict[ConfigKey, Ours]
+Held = dict[ConfigKey, Ours]
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
     """The changes from what is set to what is wanted."""
 
-    record: RecordedThrottles | None
+    record: RecordedConfigs | None
     """The record from now on: it is written before the changes are made."""
     changes: tuple[Change, ...] = ()
     """In the order in which they are to be made."""
@@ -85,14 +85,14 @@ class ConfigDiff(NamedTuple):
     """What another client has changed."""
 
 
-def diff(status: RecordedThrottles | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
+def diff(status: RecordedConfigs | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
     """Return the changes from what is recorded and observed to what is wanted.
 
     `observed` is a read of all that is recorded or wanted; a resource that the read misses is left alone.
     """
     seen = recent.over(observed)
-    record = read_throttles(status)
-    after: RecordedConfigs = {}
+    record = from_record(status)
+    after: Held = {}
     changes: list[Change] = []
     drifts: dict[ConfigKey, str] = {}
     keys = record.keys() | aim.values.keys() | aim.items.keys()
@@ -105,7 +105,7 @@ def diff(status: RecordedThrottles | None, aim: WantedConfigs, observed: Observe
         if judged.drift and key.config != CORDONED_LOG_DIRS:  # who removes a cordon is counted elsewhere
             drifts[key] = judged.drift
     changes.sort(key=lambda c: c.op in (Op.DELETE, Op.SUBTRACT))
-    return Diff(write_throttles(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
+    return Diff(to_record(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
 
 
 def _judge(
@@ -213,7 +213,7 @@ def _joined(those: Iterable[str]) -> str:
 
 
 def fit(
-    status: RecordedThrottles | None,
+    status: RecordedConfigs | None,
     moves: Sequence[ThrottledMove],
     observed: Observed,
     recent: RecentChanges,
@@ -223,7 +223,7 @@ def fit(
 
     Moves already recorded stay in any case; of the others the last ones are left out.
     """
-    record = read_throttles(status)
+    record = from_record(status)
     recorded = {key: frozenset(items(ours.value)) for key, ours in record.items()}
 
     between_dirs = log_dir_moves_of(status)
@@ -257,7 +257,7 @@ def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
     return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_THROTTLE_RECORD_BYTES
 
 
-def read_throttles(status: RecordedThrottles | None) -> RecordedConfigs:
+def from_record(status: RecordedConfigs | None) -> Held:
     """Return the configurations in a record."""
     if status is None:
         return {}
@@ -271,21 +271,21 @@ def read_throttles(status: RecordedThrottles | None) -> RecordedConfigs:
     }
 
 
-def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> RecordedThrottles | None:
+def to_record(record: Held, aim: WantedConfigs) -> RecordedConfigs | None:
     """Return the record of configurations, ordered, so that equal records are equal bytes; None for an empty one."""
     if not record and not aim.cordon_removals:
         return None
-    resources: dict[ConfigResource, list[ThrottleConfig]] = defaultdict(list)
+    resources: dict[ConfigResource, list[RecordedConfig]] = defaultdict(list)
     for key, ours in sorted(record.items(), key=lambda pair: pair[0]):
-        config = ThrottleConfig(name=key.config, value=ours.value, prior=ours.prior, replacing=ours.replacing)
+        config = RecordedConfig(name=key.config, value=ours.value, prior=ours.prior, replacing=ours.replacing)
         resources[key.resource].append(config)
     brokers = {int(p.name): tuple(c) for p, c in resources.items() if p.type is ConfigResourceType.BROKER}
     topics = [(p.name, tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.TOPIC]
     with_rate = {int(key.resource.name) for key in record if key.config == LOG_DIR_RATE}
-    status = RecordedThrottles(
+    status = RecordedConfigs(
         users=aim.users,
         brokers=tuple(
-            BrokerThrottle(
+            BrokerConfigs(
                 broker=b,
                 configs=brokers.get(b, ()),
                 copying=_by_topic(aim.log_dir_moves.get(b, ())) if b in with_rate else (),
@@ -293,20 +293,20 @@ def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> RecordedThro
             )
             for b in sorted(brokers.keys() | aim.cordon_removals.keys())
         ),
-        topics=tuple(TopicThrottle(topic=t, configs=c) for t, c in topics),
+        topics=tuple(TopicConfigs(topic=t, configs=c) for t, c in topics),
     )
     return status.model_copy(update=dict(aim.rates))
 
 
-def with_taken_over(own: RecordedThrottles | None, left: RecordedThrottles) -> RecordedThrottles | None:
+def with_taken_over(own: RecordedConfigs | None, left: RecordedConfigs) -> RecordedConfigs | None:
     """Return the record of a KafkaCluster with what another one has set on the same brokers, and its prior values."""
-    mine, theirs = read_throttles(own), read_throttles(left)
+    mine, theirs = from_record(own), from_record(left)
     both = {key: _as_one(key, mine[key], theirs[key]) for key in mine.keys() & theirs.keys()}
     moves, more = log_dir_moves_of(own), log_dir_moves_of(left)
     copied = {b: moves.get(b, frozenset()) | more.get(b, frozenset()) for b in moves.keys() | more.keys()}
     rates = {kind: getattr(own, kind, None) or getattr(left, kind) for kind in KINDS}
     wanted = WantedConfigs(rates=rates, users=own.users if own else (), log_dir_moves=copied)
-    taken = write_throttles({**theirs, **mine, **both}, wanted)
+    taken = to_record({**theirs, **mine, **both}, wanted)
     return taken and taken.model_copy(update={"via": own.via, "sent_at": own.sent_at} if own else {})
 
 

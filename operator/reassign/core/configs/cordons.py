@@ -12,8 +12,8 @@ from enum import StrEnum
 from math import inf
 from typing import NamedTuple
 
-from reassign.api.reassignment_record import RecordedThrottles
-from reassign.api.throttle_configs import CORDONED_LOG_DIRS
+from reassign.api.config_keys import CORDONED_LOG_DIRS
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op
 from reassign.core.model.memory import LONGEST_RETRY_SECONDS, Recent, Refusal, refused_again
 from reassign.core.model.problem import Problem
@@ -102,7 +102,7 @@ class CordonMemory:
     def observe(
         self,
         wanted: Set[int],
-        record: RecordedThrottles | None,
+        record: RecordedConfigs | None,
         snapshot: Snapshot,
         problems: Mapping[ConfigResource, Problem],
         now: float,
@@ -150,7 +150,7 @@ def cordon_key(broker: int) -> ConfigKey:
     return ConfigKey(ConfigResource(ConfigResourceType.BROKER, str(broker)), CORDONED_LOG_DIRS)
 
 
-def recorded_cordons(record: RecordedThrottles | None) -> frozenset[int]:
+def recorded_cordons(record: RecordedConfigs | None) -> frozenset[int]:
     """Return the brokers that have our cordon, by a record."""
     brokers = record.brokers if record else ()
     return frozenset(b.broker for b in brokers if any(c.name == CORDONED_LOG_DIRS for c in b.configs))
@@ -193,7 +193,7 @@ class _Broker(NamedTuple):
 
 
 def judge_cordons(
-    memory: CordonMemory, record: RecordedThrottles | None, snapshot: Snapshot, read: ReadCordons, recent: Recent
+    memory: CordonMemory, record: RecordedConfigs | None, snapshot: Snapshot, read: ReadCordons, recent: Recent
 ) -> tuple[Mapping[int, CordonState], CordonMemory]:
     """Return the state of each cordon that is wanted, by broker, and the memory from now on."""
     ours, live = recorded_cordons(record), live_brokers(snapshot)
@@ -314,8 +314,8 @@ def _reason_of(problem: Problem) -> CordonReason:
 
 
 def news(
-    before: RecordedThrottles | None,
-    after: RecordedThrottles | None,
+    before: RecordedConfigs | None,
+    after: RecordedConfigs | None,
     states: Mapping[int, CordonState],
     memory: CordonMemory,
 ) -> tuple[CordonNews, ...]:
