@@ -16,7 +16,7 @@ from reassign.core.model.snapshot import Broker, LogDir
 from reassign.core.model.steps import Outcome
 from reassign.errors import Reason
 from tests.unit.configs import SETTLED, broker
-from tests.unit.sim import Driver, SimKafka, drive, partitions, pull, refused, resource
+from tests.unit.sim import LOST, Driver, SimKafka, drive, partitions, pull, refused, resource
 
 P0, P1 = partitions(2)
 FIVE = broker(5)
@@ -165,6 +165,16 @@ def test_waiting_for_a_broker_that_is_down_does_not_count() -> None:
     driver.kafka.without_effect = set()
     driver.ticks(2)
     assert (state(driver), text(driver)) == (CordonReason.IN_FORCE, "*")
+
+
+def test_a_cordon_whose_answers_are_lost_is_given_up_in_time() -> None:
+    driver = idle()
+    driver.refuses_cordons = {5: LOST}
+    driver.cordons = frozenset({5})
+    driver.ticks(int(EFFECT_SECONDS))
+    assert state(driver) is CordonReason.NOT_YET
+    driver.ticks(3 * int(EFFECT_SECONDS))
+    assert (state(driver), driver.throttle.record) == (CordonReason.NOT_EFFECTIVE, None)
 
 
 def test_a_new_process_gives_a_cordon_as_long_again() -> None:

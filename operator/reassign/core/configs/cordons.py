@@ -78,7 +78,7 @@ class WantedCordon:
     reason: CordonReason | None = None
     """Its last state."""
     waiting: float | None = None
-    """Since when it is set and not in force."""
+    """Since when it is set, or may be, and not in force."""
     ineffective: bool = False
     """Whether it was not in force in time. Then it is not set again until its broker was down."""
     stood: bool = False
@@ -137,11 +137,15 @@ class CordonMemory:
             broker = int(change.key.resource.name)
             if (known := wanted.get(broker)) is None:
                 continue
-            if outcome.result is Result.APPLIED:
-                wanted[broker] = replace(known, stood=True, refused=None)
-            elif outcome.result is Result.REFUSED:
+            if outcome.result is Result.REFUSED:
                 refused = refused_again(known.refused, outcome.problem, at, LONGEST_RETRY_SECONDS)
                 wanted[broker] = replace(known, refused=refused)
+                continue
+            since = at if known.waiting is None else known.waiting
+            applied = outcome.result is Result.APPLIED
+            wanted[broker] = replace(
+                known, stood=known.stood or applied, refused=None if applied else known.refused, waiting=since
+            )
         return replace(self, wanted=wanted)
 
 
@@ -221,6 +225,8 @@ def _judge(b: _Broker, known: WantedCordon, read: ReadCordons, now: float) -> tu
         return b.state(CordonReason.BROKER_FENCED, message), WantedCordon(stood=known.stood)
     if b.cordoned is None:
         return _unreported(b), known
+    if known.waiting is not None and now - known.waiting >= EFFECT_SECONDS and not b.cordoned:
+        known = replace(known, ineffective=True)
     if known.ineffective and (b.ours or not b.cordoned):
         return _without_effect(b), known
     key, refusal = cordon_key(b.number), known.refused
@@ -251,13 +257,9 @@ def _unreported(b: _Broker) -> CordonState:
 
 
 def _awaited(b: _Broker, known: WantedCordon, text: str | None, now: float) -> tuple[CordonState, WantedCordon]:
-    """Judge a broker that is not cordoned: it is to be, unless that was tried often or long enough."""
-    since = known.waiting
-    if text == ALL_LOG_DIRS:
-        since = now if since is None else since
-        known = replace(known, waiting=since, ineffective=now - since >= EFFECT_SECONDS)
-    if known.ineffective:
-        return _without_effect(b), known
+    """Judge a broker that is not cordoned: it is to be, unless that was tried often enough."""
+    if text == ALL_LOG_DIRS and known.waiting is None:
+        known = replace(known, waiting=now)
     if b.removals >= MOST_REMOVALS:
         return _drifted(b, b.removals), known
     return b.state(CordonReason.NOT_YET, "is being cordoned", held=True), known
@@ -281,7 +283,7 @@ def _replaced(b: _Broker, known: WantedCordon, read_at: float) -> tuple[CordonSt
         message = f"broker {b.number} has another {CORDONED_LOG_DIRS} than it was given, and is asked what that does"
         reason = CordonReason.IN_FORCE if b.cordoned else CordonReason.NOT_YET
         return CordonState(reason, message, held=True, left=True, removals=b.removals), replace(known, replaced=since)
-    after = WantedCordon(refused=known.refused)
+    after = WantedCordon(refused=known.refused, waiting=None if known.stood else known.waiting)
     if b.cordoned:
         message = f"broker {b.number} is cordoned by another client"
         return CordonState(CordonReason.IN_FORCE, message, removals=b.removals), after
