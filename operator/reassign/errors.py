@@ -41,7 +41,8 @@ class Reason(StrEnum):
     PARTITION_CLAIMED = "PartitionClaimed"
     """Another resource moves the partition, or an older one that waits for no user goes first. It starts after that."""
     INVALID_REPLICA_ASSIGNMENT = "InvalidReplicaAssignment"
-    """The brokers refused. The message has their words."""
+    """The brokers refused. The message has their words. Kafka 4.4 refuses a target that names a cordoned broker, also
+    where its replica stays: remove the cordon, or choose another broker."""
     NO_REASSIGNMENT_IN_PROGRESS = "NoReassignmentInProgress"
     """The brokers have nothing to cancel: the move has ended meanwhile. The next reconciliation sees how."""
     CANCELLED_EXTERNALLY = "CancelledExternally"

@@ -68,7 +68,7 @@ CLUSTER_STATUS: Object = {
     "observedGeneration": 1,
     "conditions": [READY | {"status": "True", "reason": "Connected"}],
     "clusterId": "XbsmHWQ7T7aJbTZGRA8vGw",
-    "brokers": [{"id": 0, "rack": "a", "fenced": False}, {"id": 1, "fenced": True}],
+    "brokers": [{"id": 0, "rack": "a", "fenced": False, "cordoned": True}, {"id": 1, "fenced": True}],
     "replicationFactorGuard": "Native",
     "inFlight": 4,
     "foreignInFlight": {

@@ -9,7 +9,7 @@ from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlan, ReassignmentPlanStatus
-from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedThrottles
+from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedConfigs
 from tests.api.kubectl import Kubectl, cluster, plan, reassignment
 from tests.api.statuses import CLUSTER_STATUS, DIGEST, PLAN_STATUS, REASSIGNMENT_STATUS, THROTTLES
 
@@ -43,7 +43,7 @@ def test_a_record_of_throttles_is_stored_whole_and_read_by_the_models(sandbox: K
     sandbox.apply({"apiVersion": version, "kind": "ReassignmentRecord", "metadata": {"name": "main-0"}, "spec": spec})
     [stored] = sandbox.json("get", "reassignmentrecords")["items"]
     assert stored["spec"]["throttle"] == THROTTLES
-    assert ReassignmentRecordSpec.parse(stored["spec"]).throttle == RecordedThrottles.parse(THROTTLES)
+    assert ReassignmentRecordSpec.parse(stored["spec"]).throttle == RecordedConfigs.parse(THROTTLES)
 
 
 def test_the_columns_of_a_reassignment(sandbox: Kubectl) -> None:

@@ -37,10 +37,10 @@ from reassign.controller.server import Health
 from reassign.controller.supervisor import Supervisor
 from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import ClusterHold, rules_of
+from reassign.core.configs.stage import ConfigRead
 from reassign.core.model.forwarding import Forwarded
 from reassign.core.model.snapshot import Broker, Partition, Snapshot, Topic
 from reassign.core.report.statuses import report
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.kafka.connection import Connection
 from reassign.kube.client import Kind, KubeClient

@@ -4,9 +4,9 @@ python -m tests.benchmarks.histories record FILE
 python -m tests.benchmarks.histories compare BEFORE AFTER [--without-messages]
 
 A history is driven by `random.Random(seed)` over the simulator of the tests: kills, lost and late answers, metadata
-that lags, other clients, edits, deletions, log directories, throttles, the brake. After each tick a line has the steps
-with their outcomes, and of each resource that has changed its record and its status. Nothing depends on the order of
-a set or on the machine: two files of one commit are equal, and so are those of two commits that behave alike.
+that lags, other clients, edits, deletions, log directories, throttles, cordons, the brake. After each tick a line has
+the steps with their outcomes, and of each resource that has changed its record and its status. Nothing depends on the
+order of a set or on the machine: two files of one commit are equal, and so are those of two commits that behave alike.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.kafka_cluster import Execution, Limits, NamespaceLimits
 from reassign.api.partition_reassignment import RecordState, Throttle
 from reassign.core.cluster import brake_of
+from reassign.core.configs.stage import ConfigRead
 from reassign.core.model.configs import Change, ConfigResource, put
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
@@ -37,7 +39,6 @@ from reassign.core.model.record import write_record
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Outcome, Result, Step
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, kept, recorded
 from reassign.errors import Reason
 from tests.unit import sim
@@ -108,6 +109,8 @@ class World(Driver):
     failing: dict[ConfigResource, Outcome] = field(default_factory=dict)
     """What becomes of changes of these configurations. One without an answer is made."""
     unreadable: set[ConfigResource] = field(default_factory=set)
+    hides_down: bool = False
+    """Whether brokers that are down do not tell their configurations."""
     changed: list[tuple[str, str]] = field(default_factory=list)
     _begins: bool = False
 
@@ -139,9 +142,9 @@ class World(Driver):
     def read_configs(self) -> ConfigRead:
         problem = Problem(Reason.REQUEST_FAILED, "the broker does not answer")
         deleted = {r: None for r in sorted(self.configs) if r.type == "topic" and not self._exists(r.name)}
-        return ConfigRead(
-            self.now, {**copy(self.configs), **deleted, **dict.fromkeys(sorted(self.unreadable), problem)}
-        )
+        down = {r for r in self.configs if self.hides_down and self._is_of_broker_down(r)}
+        found = {**copy(self.configs), **deleted, **dict.fromkeys(sorted(self.unreadable), problem)}
+        return ConfigRead(self.now, {r: read for r, read in found.items() if r not in down})
 
     def _exists(self, name: str) -> bool:
         return any(tp.topic == name for tp in self.kafka.replicas)
@@ -161,7 +164,7 @@ class History:
 
     def __init__(self, seed: int) -> None:
         rng = self.rng = Random(seed)
-        self.directories, self.throttled = seed % 3 == 1, seed % 4 == 2
+        self.directories, self.throttled, self.cordoned = seed % 3 == 1, seed % 4 == 2, seed % 5 == 4
         self.brokers = list(range(rng.randint(5, 7)))
         self.topics = {name: rng.randint(1, 3) for name in ("orders", "team-logs")}
         factor = rng.choice((2, 3, 3))
@@ -179,7 +182,7 @@ class History:
             self.kafka.place()
         resources = Resources()
         resources.refused = set()
-        self.driver = World(self.kafka, resources, limits=self._limits())
+        self.driver = World(self.kafka, resources, limits=self._limits(), hides_down=self.cordoned)
         if rng.random() < 0.7:
             allowed = {"kafka": ("*",), "team": ("orders", "team-*")}
             self.driver.permission = Permission(allowed, owner="kafka")
@@ -195,7 +198,8 @@ class History:
 
     def lived(self) -> list[Line]:
         """Let 40 to 80 things happen, and return what became of it, a line for each tick."""
-        actions = [action for action, weight in ACTIONS.items() for _ in range(weight)]
+        weights = ACTIONS | (CORDONS if self.cordoned else {})
+        actions = [action for action, weight in weights.items() for _ in range(weight)]
         for _ in range(self.rng.randint(40, 80)):
             action = self.rng.choice(actions)
             for uid in self._uids():
@@ -437,6 +441,20 @@ class History:
         if self.throttled and (config := self._one(sorted(self.driver.configs[found]))):
             self.driver.configs[found][config] = "1234"
 
+    def brokers_are_to_be_cordoned(self) -> None:
+        self.driver.cordons = frozenset(self.rng.sample(self.brokers, self.rng.randint(0, 2)))
+        for _ in range(self.rng.randint(0, 5)):
+            self._tick("brokers_are_to_be_cordoned")
+
+    def another_client_cordons(self) -> None:
+        configs = self.driver.configs[broker(self._one(self.brokers))]
+        configs.pop(CORDONED_LOG_DIRS, None)
+        if (text := self._one((None, "", "/a", "*"))) is not None:
+            configs[CORDONED_LOG_DIRS] = text
+
+    def cordons_have_no_effect(self) -> None:
+        self.kafka.without_effect = set(self.rng.sample(self.brokers, self.rng.randint(0, 2)))
+
     def a_resource_is_made(self) -> None:
         if self.made < 8:
             self._make()
@@ -676,6 +694,12 @@ ACTIONS: dict[Callable[[History], None], int] = {
     History.configurations_cannot_be_changed: 1,
     History.configurations_cannot_be_read: 1,
 }
+CORDONS: dict[Callable[[History], None], int] = {
+    History.brokers_are_to_be_cordoned: 10,
+    History.another_client_cordons: 5,
+    History.cordons_have_no_effect: 1,
+}
+"""Beside these, in some histories."""
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from reassign.api.throttle_configs import BROKER_RATES
+from reassign.api.config_keys import BROKER_RATES
 from reassign.files.tables import Config, Snapshot
 from reassign.planning.problem.model import UNKNOWN, Cluster, Directories
 from reassign.planning.problem.problem import MOST_REPLICA_BYTES

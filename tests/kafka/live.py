@@ -12,14 +12,14 @@ from typing import Any
 
 from localplatform.brokers import Brokers
 from reassign.api.kafka_cluster import Limits
-from reassign.api.reassignment_record import RecordedThrottles
-from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
+from reassign.api.reassignment_record import RecordedConfigs
+from reassign.core.configs.stage import ConfigRead, readable
+from reassign.core.model.cluster_rules import ClusterRules, ConfigRules
 from reassign.core.model.configs import ConfigResource, ConfigResourceType
 from reassign.core.model.record import active, read_record, write_record
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Result
-from reassign.core.throttle.stage import ConfigRead, readable
 from reassign.core.tick import Memory, decide, doubts, gate, kept, recorded, settle
 from reassign.errors import ClusterError
 from reassign.kafka.client import KafkaClient
@@ -32,7 +32,7 @@ class LiveOperator:
 
     client: KafkaClient
     resources: dict[str, Resource] = field(default_factory=dict)
-    throttle: RecordedThrottles | None = None
+    throttle: RecordedConfigs | None = None
     unanswered: int = 0
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     stage: str = ""
@@ -72,12 +72,12 @@ class LiveOperator:
         self.memory = replace(self.memory, recent=recent)
         wanted = readable(self.throttle, self.reads, snapshot.brokers)
         read = ConfigRead(time.monotonic(), await client.configs(sorted(wanted)) if wanted else {})
-        rules = ClusterRules(Limits(), throttle=ThrottleRules(record=self.throttle))
+        rules = ClusterRules(Limits(), throttle=ConfigRules(record=self.throttle))
         decision = decide(resources, snapshot, read, self.memory, rules, datetime.now(UTC))
         assert not decision.errors, decision.errors
         self.reads = decision.throttle.reads
         record = decision.throttle.record
-        self.throttle = record and RecordedThrottles.parse(record.wire())
+        self.throttle = record and RecordedConfigs.parse(record.wire())
         self.stage = "changes"
         changed = await client.change(decision.throttle.changes) if decision.throttle.changes else {}
         decision = gate(decision, changed, time.monotonic())

@@ -16,8 +16,8 @@ from confluent_kafka.admin import (
 )
 
 from localplatform.brokers import USER, Brokers, running
+from reassign.api.config_keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus
-from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import TopicPartition

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer
 
 import reassign.kafka.claim as claims
-from reassign.api.throttle_configs import FOLLOWER_RATE
+from reassign.api.config_keys import FOLLOWER_RATE
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.plans.planner import Planner

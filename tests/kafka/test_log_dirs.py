@@ -11,11 +11,11 @@ import pytest
 from kafka.errors import KafkaConnectionError
 
 from reassign.api.kafka_cluster import Limits
+from reassign.core.configs.stage import ConfigRead
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Result
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually

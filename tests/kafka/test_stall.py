@@ -14,12 +14,12 @@ from confluent_kafka import Producer
 
 from localplatform.processes import TIMEOUT
 from reassign.api.kafka_cluster import Limits
+from reassign.core.configs.stage import ConfigRead
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.record import Entry
 from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.kafka.harness import Kafka, eventually

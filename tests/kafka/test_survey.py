@@ -12,8 +12,8 @@ import yaml
 
 from localplatform.brokers import rack
 from localplatform.workload import HELD
+from reassign.api.config_keys import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.survey import survey

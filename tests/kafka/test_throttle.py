@@ -8,10 +8,18 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource, ResourceType
 from confluent_kafka.admin import ConfigResource as AdminResource
 
+from reassign.api.config_keys import (
+    CORDONED_LOG_DIRS,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+)
 from reassign.api.limits import MAX_CONFIG_CHARACTERS
-from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
+from reassign.core.configs.cordons import CordonReason, recorded_cordons
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
-from reassign.core.model.snapshot import TopicPartition
+from reassign.core.model.snapshot import TopicPartition, cordoned
 from reassign.core.model.steps import APPLIED, AlterLogDirs, Cancel, Result
 from reassign.core.model.verdict import Verdict
 from reassign.errors import Reason
@@ -342,3 +350,35 @@ def test_a_missing_topic_reads_as_gone_and_a_missing_broker_as_a_problem(kafka: 
     assert found[topic("no-such-topic")] is None
     assert found[broker(0)] == {}
     assert getattr(found[broker(99)], "reason", None) is Reason.REQUEST_FAILED
+
+
+def test_a_cordon_is_in_force_and_what_was_there_before_is_restored(kafka: Kafka, operator: Operator) -> None:
+    """From Kafka 4.3 on; before, no broker says what is cordoned, and none is."""
+    if is_cordoned(kafka) is None:
+        assert cordon(kafka, operator, 2) is CordonReason.NOT_SUPPORTED
+        assert configs(kafka, broker(2)) == {}
+        return
+    key, partial = ConfigKey(broker(2), CORDONED_LOG_DIRS), str(kafka.brokers.log_dirs(2)[0])
+    edit(kafka, broker(2), CORDONED_LOG_DIRS, Op.SET, partial)
+    try:
+        eventually(lambda: cordon(kafka, operator, 2) is CordonReason.IN_FORCE)
+        assert configs(kafka, broker(2)) == {key: "*"}
+        assert is_cordoned(kafka)
+        assert recorded_cordons(operator.api.recorded) == {2}
+        operator.restart()
+        eventually(lambda: cordon(kafka, operator) is None and operator.api.recorded is None)
+        eventually(lambda: configs(kafka, broker(2)) == {key: partial})
+        eventually(lambda: is_cordoned(kafka) is False)
+    finally:
+        edit(kafka, broker(2), CORDONED_LOG_DIRS, Op.DELETE)
+
+
+def is_cordoned(kafka: Kafka) -> bool | None:
+    """What broker 2 reports."""
+    return cordoned(kafka.observe(sizes_of=[], destinations=[2]).log_dirs[2])
+
+
+def cordon(kafka: Kafka, operator: Operator, *brokers: int) -> CordonReason | None:
+    """Tick with these brokers to be cordoned; return the state of the first."""
+    operator.tick(kafka.observe(sizes_of=[], destinations=[2]), cordons=frozenset(brokers))
+    return operator.cordons[brokers[0]].reason if brokers else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from reassign.api.throttle_configs import FOLLOWER_RATE, RATES
+from reassign.api.config_keys import FOLLOWER_RATE, RATES
 from reassign.core.claim import Claim, ClaimState
 from reassign.core.model.configs import Change, ConfigKey, Op, put
 from reassign.kafka.claim import Membership

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from reassign.api.config_keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS
 from reassign.api.kafka_cluster import ThrottleUser
-from reassign.api.reassignment_record import RecordedThrottles
-from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS
+from reassign.api.reassignment_record import RecordedConfigs
+from reassign.core.configs.desired import InterBrokerMove, ThrottledMove
+from reassign.core.configs.diff import Diff, fit, from_record
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, put
 from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarded, Forwarding, MetadataOffsets, Write
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import APPLIED, Outcome, Result
-from reassign.core.throttle.desired import InterBrokerMove, ThrottledMove
-from reassign.core.throttle.diff import Diff, fit, read_throttles
 
 LOST = Outcome(Result.UNKNOWN)
 Store = dict[ConfigResource, dict[str, str]]
@@ -38,7 +38,7 @@ class Throttler:
     """Ticks the core's throttles as the operator does: record first, then the changes; one tick is a second."""
 
     store: Store
-    status: RecordedThrottles | None = None
+    status: RecordedConfigs | None = None
     now: float = 100.0
     lag: int = 0
     """By how many ticks reads are older than our own writes."""
@@ -78,9 +78,9 @@ class Throttler:
                 break
             if step is None:
                 # what the API server has read back from the wire
-                self.status = planned.record and RecordedThrottles.parse(planned.record.wire())
+                self.status = planned.record and RecordedConfigs.parse(planned.record.wire())
                 continue
-            assert step.key in read_throttles(self.status), f"{step} is not recorded"
+            assert step.key in from_record(self.status), f"{step} is not recorded"
             via = self.forwarding.via_of(step.key.resource)
             assert via is not None
             self.limbo.append((self.now + (lands_after or 0), via, step))

@@ -9,12 +9,16 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.kafka_cluster import Execution, Limits, ReplicationFactorGuard
 from reassign.api.partition_reassignment import PartitionDetail, PartitionReassignmentSpec, PartitionReassignmentStatus
-from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef, RecordedThrottles
+from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedClusterRef, RecordedConfigs
 from reassign.core.cluster import brake_of
-from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
-from reassign.core.model.configs import Change, put
+from reassign.core.configs.cordons import CordonNews, CordonState
+from reassign.core.configs.diff import from_record as from_record
+from reassign.core.configs.stage import ConfigRead
+from reassign.core.model.cluster_rules import ClusterRules, ConfigRules
+from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, put
 from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded, MetadataOffsets
 from reassign.core.model.log_dir_reports import remembered
 from reassign.core.model.memory import Recent
@@ -35,8 +39,6 @@ from reassign.core.model.snapshot import (
 from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Cancel, Elect, Outcome, Result, Step, not_directed
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.statuses import comes_first, report
-from reassign.core.throttle.diff import read_throttles as read_throttles
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, Memory, decide, doubts, gate, kept, recorded, settle
 from reassign.errors import Reason
 from tests.unit import kstatus
@@ -78,6 +80,14 @@ class SimKafka:
     """Partitions that the operator's user may not alter."""
     unsafe: set[TopicPartition] = field(default_factory=set)
     """Partitions whose cancel would need an unclean election."""
+    cordons: dict[int, str] = field(default_factory=dict)
+    """`cordoned.log.dirs` of each broker, where it is set."""
+    known_cordons: set[int] = field(default_factory=set)
+    """The brokers that the controllers know to be cordoned: they learn of it with the next heartbeat."""
+    without_effect: set[int] = field(default_factory=set)
+    """Brokers whose cordons do nothing, as with relative paths in Kafka 4.3.1."""
+    reports_no_cordons: set[int] = field(default_factory=set)
+    """Brokers before Kafka 4.3."""
 
     def __post_init__(self) -> None:
         for tp, replicas in self.replicas.items():
@@ -117,7 +127,23 @@ class SimKafka:
     def _directories(self, broker: int) -> dict[str, LogDir]:
         logs = {tp: sizes[broker] for tp, sizes in (self.sizes or {}).items() if broker in sizes}
         found = self.log_dirs.get(broker, {"/data": LogDir(logs=logs)})
-        return {path: replace(d, logs={**d.logs}, futures={**d.futures}) for path, d in found.items()}
+        return {
+            path: replace(d, logs={**d.logs}, futures={**d.futures}, cordoned=self._is_cordoned(broker, path, d))
+            for path, d in found.items()
+        }
+
+    def _is_cordoned(self, broker: int, path: str, directory: LogDir) -> bool | None:
+        if broker in self.reports_no_cordons:
+            return None
+        named = [] if broker in self.without_effect else self.cordons.get(broker, "").split(",")
+        return directory.cordoned or "*" in named or path in named
+
+    def heartbeat(self) -> None:
+        """The controllers learn which brokers `cordons` cordons; of those that are down they know what they knew."""
+        for broker in self.brokers:
+            if not self._is_down(broker):
+                cordoned = broker in self.cordons and all(d.cordoned for d in self._directories(broker).values())
+                (self.known_cordons.add if cordoned else self.known_cordons.discard)(broker)
 
     def _is_down(self, broker: int) -> bool:
         return broker not in self.brokers or self.brokers[broker].fenced
@@ -141,6 +167,8 @@ class SimKafka:
         if isinstance(step, Elect):
             self.leader[step.tp] = self.replicas[step.tp][0]
             return APPLIED
+        if not self.known_cordons.isdisjoint(step.replicas):
+            return refused(Reason.INVALID_REPLICA_ASSIGNMENT)  # from Kafka 4.3.2 on, replicas that stay included
         return self._alter(step)
 
     def _alter(self, step: Alter) -> Outcome:
@@ -294,8 +322,15 @@ class Driver:
     hold: Problem | None = None
     execution: Execution = Execution.RUN
     permission: Permission | None = None
-    throttle: ThrottleRules = field(default_factory=ThrottleRules)
+    throttle: ConfigRules = field(default_factory=ConfigRules)
     configs: Store = field(default_factory=dict)
+    cordons: frozenset[int] = frozenset()
+    """The brokers that are to be cordoned."""
+    refuses_cordons: dict[int, Outcome] = field(default_factory=dict)
+    """What brokers answer that do not take `cordoned.log.dirs`."""
+    cordon_news: list[CordonNews] = field(default_factory=list)
+    states: Mapping[int, CordonState] = field(default_factory=dict)
+    """Of the cordons that are wanted, after the last tick."""
     now: float = 100.0
     memory: Memory = field(default_factory=lambda: Memory.begin(0.0))
     verdicts: dict[str, Verdict] = field(default_factory=dict)
@@ -321,7 +356,9 @@ class Driver:
 
     @property
     def rules(self) -> ClusterRules:
-        return ClusterRules(self.limits, self.hold, self.execution, self.permission, self.throttle)
+        return ClusterRules(
+            self.limits, self.hold, self.execution, self.permission, self.throttle, cordons=self.cordons
+        )
 
     def stand_still(self, *brokers: int) -> None:
         """These fetch no metadata any more."""
@@ -349,6 +386,12 @@ class Driver:
         for _, _, step in [late for late in self.limbo if late[0] <= self.now]:
             self.kafka.land(step)
         self.limbo = [late for late in self.limbo if late[0] > self.now]
+        self.kafka.heartbeat()
+        self.kafka.cordons = {
+            int(resource.name): configs[CORDONED_LOG_DIRS]
+            for resource, configs in self.configs.items()
+            if CORDONED_LOG_DIRS in configs
+        }
         self._shown.append((self.kafka.metadata(), dict(self.kafka.topic_ids)))
         forwarded = self._forwarded()
         applied = min(self._fetched(forwarded.via), len(self._shown) - self.lag)
@@ -363,6 +406,8 @@ class Driver:
             raise error
         self.verdicts |= {verdict.resource.uid: verdict for verdict in decision.verdicts}
         self.record_throttles(decision.throttle.record)
+        self.states = decision.throttle.cordons
+        self.cordon_news += decision.throttle.news
         decision = gate(decision, self.change_configs(decision), self.now)
         for verdict in decision.verdicts:
             uid = verdict.resource.uid
@@ -406,20 +451,32 @@ class Driver:
         return LOST
 
     def read_configs(self) -> ConfigRead:
-        """What observing shows of configurations."""
-        return ConfigRead(self.now, copy(self.configs))
+        """What observing shows of configurations; a broker that is down tells none of its own."""
+        up = {resource: configs for resource, configs in self.configs.items() if not self._is_of_broker_down(resource)}
+        return ConfigRead(self.now, copy(up))
 
-    def record_throttles(self, record: RecordedThrottles | None) -> None:
+    def _is_of_broker_down(self, resource: ConfigResource) -> bool:
+        if resource.type is not ConfigResourceType.BROKER:
+            return False
+        broker = self.kafka.brokers.get(int(resource.name))
+        return broker is None or broker.fenced
+
+    def record_throttles(self, record: RecordedConfigs | None) -> None:
         """The record, as the API server reads it back from the wire."""
-        record = record and RecordedThrottles.parse(record.wire())
+        record = record and RecordedConfigs.parse(record.wire())
         self.throttle = replace(self.throttle, record=record)
 
     def change_configs(self, decision: Decision) -> dict[Change, Outcome]:
         """What becomes of the changes that were decided."""
+        outcomes = {}
         for change in decision.throttle.changes:
-            assert change.key in read_throttles(self.throttle.record), f"{change} is not recorded"
-            put(self.configs[change.key.resource], change)
-        return dict.fromkeys(decision.throttle.changes, APPLIED)
+            assert change.key in from_record(self.throttle.record), f"{change} is not recorded"
+            assert not self._is_of_broker_down(change.key.resource), f"{change} is of a broker that is down"
+            refusal = self.refuses_cordons.get(int(change.key.resource.name)) if is_cordon(change) else None
+            outcomes[change] = refusal or APPLIED
+            if refusal is None:
+                put(self.configs[change.key.resource], change)
+        return outcomes
 
     def observe(
         self,
@@ -492,6 +549,10 @@ class Driver:
         record = written(verdict.record)
         uid = verdict.resource.uid
         self.resources[uid] = replace(verdict.resource, status=status, record=record, record_lost=False)
+
+
+def is_cordon(change: Change) -> bool:
+    return change.key.config == CORDONED_LOG_DIRS
 
 
 def written(record: Record) -> Record:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reassign.api.throttle_configs import LEADER_RATE, LOG_DIR_RATE
+from reassign.api.config_keys import LEADER_RATE, LOG_DIR_RATE
 from reassign.cli import kubeconfig, source
 from reassign.cli.app import main
 from reassign.cli.completion import completions

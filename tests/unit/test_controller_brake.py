@@ -17,6 +17,7 @@ from reassign.controller.cluster.actor import Actor
 from reassign.controller.cluster.observer import SURVEY_SECONDS, Survey
 from reassign.controller.writing import brake_copies
 from reassign.core.cluster import ClusterHold, brake_of, cluster_status, permission_of, rules_of
+from reassign.core.configs.stage import ConfigRead
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
@@ -24,7 +25,6 @@ from reassign.core.model.row import Row
 from reassign.core.model.snapshot import Partition, Topic, TopicPartition
 from reassign.core.model.steps import Alter, Cancel, Step
 from reassign.core.model.verdict import Verdict
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Decision, Memory, decide, gate, kept, recorded
 from reassign.errors import ClusterError, ConflictError, Reason, ReassignError
 from reassign.kafka.client import KafkaClient

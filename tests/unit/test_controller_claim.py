@@ -115,9 +115,9 @@ def test_rates_that_the_one_with_the_claim_restores_are_not_left_behind(throttle
     throttled.seconds(8)
     assert throttled.client.store[topic(OURS.topic)] == {}
     assert set(throttled.rates.values()) == {"512"}
-    assert throttled.loop.actor.throttle_record.recorded
+    assert throttled.loop.actor.config_record.recorded
     for number in range(6):  # it has found ours, and restores that
         throttled.client.store[broker(number)] = dict(before[broker(number)])
     throttled.seconds(8)
     assert throttled.client.store == NOTHING_SET
-    assert throttled.loop.actor.throttle_record.recorded is None
+    assert throttled.loop.actor.config_record.recorded is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reassign.api.throttle_configs import FOLLOWER_REPLICAS
+from reassign.api.config_keys import FOLLOWER_REPLICAS
 from reassign.core.model.configs import ConfigKey
 from reassign.core.model.recent_changes import REPEATED
 from reassign.core.model.row import SayingKind

@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
+from reassign.api.config_keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.throttle_configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.server import Health
 from reassign.controller.writing.records import UNDO_WAITS_SECONDS
+from reassign.core.configs.desired import WantedConfigs
+from reassign.core.configs.diff import Ours, from_record, to_record, with_taken_over
 from reassign.core.duplicates import HANDOVER_SECONDS, peers_throttles
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, Op, put
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
 from reassign.core.model.steps import Outcome, Result
-from reassign.core.throttle.desired import WantedConfigs
-from reassign.core.throttle.diff import Ours, read_throttles, with_taken_over, write_throttles
 from reassign.errors import Reason, ReassignError
 from reassign.kafka.throttles import Read
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.throttling import grow_up, show_changes, throttle_its_move
-from tests.unit.world import LATER, OURS, Object, World, api_object, connect, forget, serve_beside, throttle_record
+from tests.unit.world import LATER, OURS, Object, World, api_object, config_record, connect, forget, serve_beside
 
 
 class Two(World):
@@ -199,7 +199,7 @@ def test_a_new_process_lets_the_older_cluster_connect_first(two: Two) -> None:
 
 
 def test_no_throttle_is_set_while_an_older_cluster_restores_its_own(two: Two) -> None:
-    two.put(throttle_record("older"))
+    two.put(config_record("older"))
     serve_beside(two, "older", Reason.CLUSTER_DELETED)
     two.add("third", LATER, (5, 2, 3))
     two.change("third", lambda obj: obj["spec"].update(throttle={"interBroker": "1Mi"}))
@@ -651,7 +651,7 @@ RATE, LIST = ConfigKey(broker(1), FOLLOWER_RATE), ConfigKey(topic(), FOLLOWER_RE
 def test_the_prior_value_is_that_before_both(
     key: ConfigKey, mine: tuple[str, str | None] | None, theirs: tuple[str, str | None], value: str, prior: str | None
 ) -> None:
-    own, other = (write_throttles({key: Ours(*one)}, WantedConfigs()) if one else None for one in (mine, theirs))
+    own, other = (to_record({key: Ours(*one)}, WantedConfigs()) if one else None for one in (mine, theirs))
     assert other
-    taken = read_throttles(with_taken_over(own, other))[key]
+    taken = from_record(with_taken_over(own, other))[key]
     assert (taken.value, taken.prior) == (value, prior)

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from reassign.api.config_keys import FOLLOWER_REPLICAS
 from reassign.api.kafka_cluster import Limits
-from reassign.api.throttle_configs import FOLLOWER_REPLICAS
 from reassign.core.brake import undo_foreign
+from reassign.core.configs import diff as throttle
+from reassign.core.configs.stage import ConfigRead
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.memory import Recent
 from reassign.core.model.resource import Resource
@@ -18,8 +20,6 @@ from reassign.core.model.snapshot import Broker
 from reassign.core.model.steps import Alter, AlterLogDirs, Cancel
 from reassign.core.model.verdict import Verdict
 from reassign.core.partition.outcomes import settle_steps
-from reassign.core.throttle import diff as throttle
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.unit.configs import broker, topic

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from reassign.api.config_keys import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.unit.configs import Store, broker, copy, topic
 from tests.unit.sim import partitions
 from tests.unit.throttled_brokers import MOVING, NEW, OLD, Client, snapshot

@@ -14,7 +14,7 @@ from reassign.controller.supervisor import Supervisor
 from reassign.core.duplicates import HANDOVER_SECONDS
 from reassign.errors import ApiServerError, Reason, ReassignError
 from tests.unit.records import held, in_flight_before, parts, record
-from tests.unit.world import LATER, OURS, THEIRS, KilledError, Object, World, forget, throttle_record
+from tests.unit.world import LATER, OURS, THEIRS, KilledError, Object, World, config_record, forget
 
 Edit = Callable[[Object], None]
 
@@ -380,7 +380,7 @@ def test_a_dry_run_that_is_carried_out_takes_nothing_over(world: World) -> None:
 def test_what_a_cluster_without_its_finalizer_set_goes_to_one_made_anew(world: World) -> None:
     now = world.store.clock()
     world.store.clock = lambda: now
-    record = throttle_record("main")
+    record = config_record("main")
     record["metadata"]["finalizers"] = [FINALIZER]
     world.put(record)
     main = world.kube.objects.pop("uid-main")
@@ -396,7 +396,7 @@ def test_what_a_cluster_without_its_finalizer_set_goes_to_one_made_anew(world: W
 
 
 def test_a_record_of_a_cluster_that_cannot_be_read_stops_no_undo(world: World) -> None:
-    record = throttle_record("main")
+    record = config_record("main")
     record["spec"]["part"] = "first"
     world.put(record)
     world.delete("move")

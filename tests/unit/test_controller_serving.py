@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from reassign.api.config_keys import LOG_DIR_RATE
 from reassign.api.kafka_cluster import Execution, KafkaCluster
-from reassign.api.reassignment_record import RecordedThrottles
-from reassign.api.throttle_configs import LOG_DIR_RATE
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller import supervisor
 from reassign.controller.cluster.observer import Observer
 from reassign.controller.cluster.unserved import Unserved
@@ -20,12 +20,22 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.server import Health
 from reassign.controller.supervisor import Supervisor
-from reassign.core.cluster import ClusterHold, check_identity, cluster_status, hold_now, hold_of, unready_status
+from reassign.core.cluster import (
+    ClusterHold,
+    check_identity,
+    cluster_status,
+    hold_now,
+    hold_of,
+    rules_of,
+    unready_status,
+)
 from reassign.core.duplicates import Peer, abandoned, duplicate_of, not_yet_stopped, peers_throttles
+from reassign.core.model.forwarding import NO_DOUBTS
 from reassign.core.model.problem import Name, Problem
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Broker, LogDir, TopicPartition
+from reassign.core.model.snapshot import Broker, LogDir, Snapshot, TopicPartition
 from reassign.errors import ClusterError, MissingReferenceError, Reason
+from reassign.kafka.client import KafkaClient
 from tests.unit.clusters import cluster, move
 from tests.unit.sim import START, SimKafka
 
@@ -49,7 +59,7 @@ NOW = 1000.0
 
 
 ITEMS = {"name": "follower.replication.throttled.replicas", "value": "0:1"}
-THROTTLE = RecordedThrottles.parse({"topics": [{"topic": "orders", "configs": [ITEMS]}]})
+THROTTLE = RecordedConfigs.parse({"topics": [{"topic": "orders", "configs": [ITEMS]}]})
 
 
 def peer(name: str, created: str = "2026-01-01T00:00:00Z", unready: str = "", for_seconds: float = 900) -> Peer:
@@ -166,7 +176,7 @@ UNDER_WAY = {0: {"/a": LogDir(logs={COPIED: 9}), "/b": LogDir(futures={COPIED: 3
     ],
 )
 def test_only_a_copy_that_is_seen_keeps_throttles(fields: dict[str, Any], down: bool, keeps: bool) -> None:
-    record = RecordedThrottles.parse({"brokers": [COPYING]})
+    record = RecordedConfigs.parse({"brokers": [COPYING]})
     kafka = SimKafka({COPIED: (0, 1, 2)})
     kafka.brokers[0] = Broker(0, fenced=down)
     snapshot = replace(kafka.snapshot(), cluster_id="one", **fields)
@@ -425,3 +435,69 @@ def test_when_the_secrets_are_gone_the_last_ones_serve_to_undo_the_moves() -> No
     assert asyncio.run(observer._connection_of(braked)) == before
     with pytest.raises(MissingReferenceError):
         asyncio.run(observer._connection_of(secured()))
+
+
+@pytest.mark.parametrize(
+    ("directories", "cordoned"),
+    [
+        ({}, None),
+        ({"/a": LogDir(cordoned=None)}, None),
+        ({"/a": LogDir(cordoned=True), "/b": LogDir()}, False),
+        ({"/a": LogDir(cordoned=True), "/b": LogDir(cordoned=True)}, True),
+        ({"/a": LogDir(cordoned=True), "/b": LogDir(online=False)}, True),
+        ({"/a": LogDir(online=False)}, None),
+    ],
+)
+def test_a_status_shows_which_brokers_are_cordoned(directories: dict[str, LogDir], cordoned: bool | None) -> None:
+    snapshot = replace(SimKafka({}).snapshot(), log_dirs={3: directories})
+    status = cluster_status(KafkaCluster.parse(cluster("main")), snapshot, [], ClusterHold(), START)
+    assert [broker.cordoned for broker in status.brokers] == [None, None, None, cordoned, None, None]
+
+
+def test_a_cordon_that_a_peer_wants_holds_no_throttle_of_the_other() -> None:
+    cordon = {"name": "cordoned.log.dirs", "value": "*"}
+    record = RecordedConfigs.parse({"brokers": [{"broker": 3, "configs": [cordon]}]})
+    wants = OLDER()._replace(throttle=record, cordons=frozenset({3}))
+    snapshot = replace(SimKafka({}).snapshot(), cluster_id="one")
+    assert peers_throttles(declared(YOUNGER()), snapshot, [wants], NOW) == (None, None)
+    older, younger = peers_throttles(declared(YOUNGER()), snapshot, [wants._replace(cordons=frozenset())], NOW)
+    assert older is not None
+    assert younger is None
+
+
+@pytest.mark.parametrize(
+    ("hold", "deleted", "wanted"),
+    [
+        (ClusterHold(), False, {3}),
+        (ClusterHold(pause=Problem(Reason.PAUSED, "")), False, {3}),
+        (ClusterHold(older=Problem(Reason.DUPLICATE_CLUSTER, "")), False, set()),
+        (ClusterHold(), True, set()),
+    ],
+)
+def test_a_cluster_that_is_not_served_wants_no_cordon(hold: ClusterHold, deleted: bool, wanted: set[int]) -> None:
+    main = cluster("main")
+    if deleted:
+        main["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z"
+    assert rules_of(KafkaCluster.parse(main), hold, None, frozenset({3})).wanted_cordons == wanted
+
+
+def test_brokers_to_be_cordoned_are_asked_for_their_directories() -> None:
+    asked: list[tuple[object, object]] = []
+
+    class Client:
+        async def observe(self, topics: object, sizes: object, destinations: set[int], doubts: object) -> Snapshot:
+            asked.append((sizes, {*destinations}))
+            directories = {b: {"/a": LogDir(cordoned=b == 4)} for b in destinations}
+            return replace(SimKafka({}).snapshot(), sizes={}, log_dirs=directories)
+
+    unused: Any = None
+    observer, client = Observer(unused, unused), cast(KafkaClient, Client())
+    cordon = {"name": "cordoned.log.dirs", "value": "*"}
+    record = RecordedConfigs.parse({"brokers": [{"broker": 4, "configs": [cordon]}]})
+    for throttle, wanted in ((None, {3}), (record, {3}), (None, set[int]()), (None, set[int]())):
+        asyncio.run(observer._snapshot(client, throttle, [], wanted, NO_DOUBTS))
+        observer._sized_at = float("-inf")
+    assert asked == [(set(), {3}), (set(), {3, 4}), (set(), {4}), (set(), {4})]
+    observer._log_dirs = {}
+    asyncio.run(observer._snapshot(client, None, [], set(), NO_DOUBTS))
+    assert asked[-1] == (None, set())

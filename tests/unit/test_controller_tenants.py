@@ -24,7 +24,7 @@ from reassign.controller.objects.store import Store
 from reassign.controller.plans.planner import Planner
 from reassign.controller.plans.plans import PlanInputs
 from reassign.core import tick
-from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import PLANNED, Audience, Name, Names, Problem, error_problem, render
 from reassign.core.model.snapshot import Broker, Partition, Topic, TopicPartition
@@ -34,7 +34,7 @@ from reassign.core.report.events import transitions
 from reassign.errors import ClusterError, PlanningError, Reason
 from tests.unit.examples import examples
 from tests.unit.sim import SimKafka, drive, resource
-from tests.unit.world import Brokers, Kube, World, api_object, cluster_record, connect, serve_beside, throttle_record
+from tests.unit.world import Brokers, Kube, World, api_object, cluster_record, config_record, connect, serve_beside
 
 TOKEN, TENANT = "zz9", "team-a"
 FOREIGN = re.compile(rf"{TOKEN}|\b90[1-5]\b")
@@ -216,7 +216,7 @@ class Machine(RuleBasedStateMachine):
             self.world.store.drop(uid)
         self.world.put(obj)
         if throttles:
-            self.world.put(throttle_record(name, f"{TOKEN}-team"))
+            self.world.put(config_record(name, f"{TOKEN}-team"))
         serve_beside(self.world, name, None if reason == "Connected" else Reason(reason))
         self.ticks()
 
@@ -285,8 +285,8 @@ def test_no_reason_carries_a_foreign_name_into_a_status(reason: Reason) -> None:
     asks = {MINE[0]: (4, 2, 3), MINE[1]: (5, 2, 3)}
     for options in (
         {"hold": problem},
-        {"throttle": ThrottleRules(older=problem)},
-        {"throttle": ThrottleRules(younger=problem)},
+        {"throttle": ConfigRules(older=problem)},
+        {"throttle": ConfigRules(younger=problem)},
     ):
         mine = resource(asks, throttle={"interBroker": "1Mi"})
         for namespace in (TENANT, "kafka"):

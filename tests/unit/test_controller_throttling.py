@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
+from reassign.api.config_keys import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.api.kafka_cluster import KafkaClusterSpec
-from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
 from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.cluster.observer import Observer
 from reassign.controller.metrics import Metrics
 from reassign.controller.plans.planner import Planner
 from reassign.controller.plans.plans import Plans
-from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.configs import diff as throttle
+from reassign.core.configs.desired import InterBrokerMove, LogDirMove, bounded, desired, rates_of
+from reassign.core.configs.stage import left_in_flight
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType
 from reassign.core.model.memory import Instructed
 from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import LogDir, LogDirs, Snapshot, Topic, TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs
 from reassign.core.model.verdict import Verdict
-from reassign.core.throttle import diff as throttle
-from reassign.core.throttle.desired import InterBrokerMove, LogDirMove, bounded, desired, rates_of
-from reassign.core.throttle.stage import left_in_flight
 from reassign.errors import ClusterError, ConflictError, Reason
 from reassign.kafka.connection import Connection
 from tests.unit.configs import broker, copy, topic
@@ -265,8 +265,8 @@ def test_drift_is_reported_with_the_config_and_its_resource(operator: Operator, 
     assert client.store[topic()][FOLLOWER_REPLICAS] == "0:2"
 
 
-def rules(**fields: object) -> ThrottleRules:
-    return ThrottleRules.of(KafkaClusterSpec.parse({"bootstrapServers": "b:9092", **fields}))
+def rules(**fields: object) -> ConfigRules:
+    return ConfigRules.of(KafkaClusterSpec.parse({"bootstrapServers": "b:9092", **fields}))
 
 
 @pytest.mark.parametrize(("field", "which"), [("interBroker", 0), ("logDir", 1)])

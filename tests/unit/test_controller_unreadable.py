@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.reassignment_record import BrokerThrottle, RecordedThrottles, ThrottleConfig
+from reassign.api.reassignment_record import BrokerConfigs, RecordedConfig, RecordedConfigs
 from reassign.controller.supervisor import Supervisor
 from tests.unit.world import LATER, OURS, THEIRS, Object, World, connect
 
@@ -163,8 +163,8 @@ def test_a_cluster_that_cannot_be_read_goes_when_nothing_refers_to_it(world: Wor
 
 
 def test_an_unreadable_cluster_with_throttles_goes_when_orphaned(world: World) -> None:
-    rate = ThrottleConfig(name="leader.replication.throttled.rate", value="1000")
-    throttle = RecordedThrottles(brokers=(BrokerThrottle(broker=3, configs=(rate,)),))
+    rate = RecordedConfig(name="leader.replication.throttled.rate", value="1000")
+    throttle = RecordedConfigs(brokers=(BrokerConfigs(broker=3, configs=(rate,)),))
     cluster = KafkaCluster.parse(world.store.get("uid-main") or {})
     asyncio.run(world.loop.writer.records.write_throttle(cluster, throttle))
     world.change("main", lambda obj: obj["spec"].update(limits={"maxThrottle": RATE}))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reassign.api.throttle_configs import FOLLOWER_RATE
+from reassign.api.config_keys import FOLLOWER_RATE
 from reassign.controller.objects.listing import Listing
 from reassign.controller.objects.store import Store
 from reassign.controller.objects.watches import Backoffs

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from reassign.api.throttle_configs import FOLLOWER_RATE
+from reassign.api.config_keys import FOLLOWER_RATE
+from reassign.core.configs.drift import repeated_drift
 from reassign.core.model.configs import Change, ConfigKey, Op
 from reassign.core.model.recent_changes import LONGEST_LOOSER_SECONDS, LONGEST_STRICTER_SECONDS, RecentChanges
-from reassign.core.throttle.drift import repeated_drift
 from reassign.errors import Reason
 from tests.unit.configs import FOLLOWERS, SETTLED, Throttler, broker, move, rates, store
 

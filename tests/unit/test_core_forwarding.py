@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from reassign.api.config_keys import FOLLOWER_RATE
 from reassign.api.kafka_cluster import Execution
-from reassign.api.reassignment_record import BrokerThrottle, RecordedThrottles, ThrottleConfig
-from reassign.api.throttle_configs import FOLLOWER_RATE
-from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.api.reassignment_record import BrokerConfigs, RecordedConfig, RecordedConfigs
+from reassign.core.configs.diff import Diff
+from reassign.core.configs.stage import ConfigMemory, ConfigRead, _recent_changes, _sent, decide_configs
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Op
 from reassign.core.model.forwarding import (
     LANDING_SECONDS,
@@ -28,8 +30,6 @@ from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import APPLIED, Alter, Cancel, Outcome, Result
 from reassign.core.partition.outcomes import settle_steps
-from reassign.core.throttle.diff import Diff
-from reassign.core.throttle.stage import ConfigRead, ThrottleMemory, _recent_changes, _sent, decide_throttles
 from reassign.core.tick import doubts
 from reassign.errors import Reason
 from tests.unit.configs import Throttler, broker, move, store
@@ -389,7 +389,7 @@ def test_what_a_broker_answered_before_says_nothing_of_a_later_write() -> None:
 
 
 def test_a_change_of_an_earlier_process_was_made_before_this_one_began() -> None:
-    record = RecordedThrottles(via=1, sent_at=datetime(2026, 1, 1, 1, tzinfo=UTC))
+    record = RecordedConfigs(via=1, sent_at=datetime(2026, 1, 1, 1, tzinfo=UTC))
     recent = Recent(clock=Clock(100.0, datetime(2026, 1, 1, tzinfo=UTC)))
     assert _recent_changes(RecentChanges(started=90.0), ConfigRead(100.0), recent, record).earlier == Write(1, 90.0)
 
@@ -402,11 +402,11 @@ def throttles_left(said: timedelta, process: float) -> bool:
 
     This process is so many seconds old.
     """
-    rate = ThrottleConfig(name=FOLLOWER_RATE, value="5")
-    record = RecordedThrottles(sent_at=NOW - said, brokers=(BrokerThrottle(broker=1, configs=(rate,)),))
-    memory, recent = ThrottleMemory(RecentChanges(started=5000 - process)), Recent(clock=Clock(5000, NOW))
+    rate = RecordedConfig(name=FOLLOWER_RATE, value="5")
+    record = RecordedConfigs(sent_at=NOW - said, brokers=(BrokerConfigs(broker=1, configs=(rate,)),))
+    memory, recent = ConfigMemory(RecentChanges(started=5000 - process)), Recent(clock=Clock(5000, NOW))
     read, snapshot = ConfigRead(5000, {broker(1): {}}), SimKafka({P0: (1, 2, 3)}).snapshot()
-    _, decision, _ = decide_throttles([], snapshot, read, memory, recent, ThrottleRules(record=record))
+    _, decision, _ = decide_configs([], snapshot, read, memory, recent, ConfigRules(record=record))
     return decision.record is not None
 
 
@@ -455,15 +455,15 @@ def test_a_record_names_no_broker_while_another_may_hold_a_change(
 ) -> None:
     clock, forwarding = Clock(1000.0, datetime(2026, 1, 1, tzinfo=UTC)), Forwarding(via=2)
     recent = Recent(started=0.0, clock=clock, forwarding=forwarding)
-    before = RecordedThrottles(via=via, sent_at=clock.of(0.0))
+    before = RecordedConfigs(via=via, sent_at=clock.of(0.0))
     change = Change(ConfigKey(ConfigResource(ConfigResourceType.TOPIC, "orders"), "rate"), Op.SET, "1")
     write = Write(via, 1000.0 - seconds_ago)
     changes = RecentChanges(0.0, 1000.0, forwarding=forwarding)
     for known in (replace(changes, earlier=write), replace(changes, sent=(SentChange(write, change, False),))):
-        sent = _sent(Diff(RecordedThrottles(), (change,)), before, known, recent)
+        sent = _sent(Diff(RecordedConfigs(), (change,)), before, known, recent)
         assert sent
         assert (sent.via, sent.sent_at) == (named, clock.time)
-        assert _sent(Diff(RecordedThrottles(), ()), before, known, recent) == before, "nothing is sent"
+        assert _sent(Diff(RecordedConfigs(), ()), before, known, recent) == before, "nothing is sent"
 
 
 @pytest.mark.parametrize("seconds", [-3600.0, -600.0, 600.0])

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from reassign.api.config_keys import FOLLOWER_RATE, LEADER_RATE, LISTS, LOG_DIR_RATE, RATES
 from reassign.api.kafka_cluster import ThrottleUser
 from reassign.api.limits import MAX_CONFIG_CHARACTERS
-from reassign.api.throttle_configs import FOLLOWER_RATE, LEADER_RATE, LISTS, LOG_DIR_RATE, RATES
-from reassign.core.model.configs import Change, ConfigKey, Op, items
-from reassign.core.model.recent_changes import LONGEST_STRICTER_SECONDS
-from reassign.core.model.snapshot import TopicPartition
-from reassign.core.throttle import diff as throttle
-from reassign.core.throttle.desired import (
+from reassign.core.configs import diff as throttle
+from reassign.core.configs.desired import (
     InterBrokerMove,
     LogDirMove,
     ThrottledMove,
@@ -23,8 +20,11 @@ from reassign.core.throttle.desired import (
     log_dir_moves_of,
     wanted_configs,
 )
-from reassign.core.throttle.diff import read_throttles
-from reassign.core.throttle.missing import missing_configs
+from reassign.core.configs.diff import from_record
+from reassign.core.configs.missing import missing_configs
+from reassign.core.model.configs import Change, ConfigKey, Op, items
+from reassign.core.model.recent_changes import LONGEST_STRICTER_SECONDS
+from reassign.core.model.snapshot import TopicPartition
 from reassign.errors import Reason
 from tests.unit.configs import FOLLOWERS, LEADERS, SETTLED, Throttler, broker, copy, move, rates, store, topic
 from tests.unit.examples import examples
@@ -385,7 +385,7 @@ class Throttles(RuleBasedStateMachine):
     def what_is_ours_is_recorded(self) -> None:
         if not hasattr(self, "throttler"):
             return
-        record = read_throttles(self.throttler.status)
+        record = from_record(self.throttler.status)
         for key in TOPICS:
             ours = {item for item in items(self.throttler.at(key)) if not item.startswith("9") and item != "*"}
             assert ours <= set(items(record[key].value) if key in record else ())

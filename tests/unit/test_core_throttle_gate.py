@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from reassign.api.throttle_configs import LOG_DIR_RATE
+from reassign.api.config_keys import LOG_DIR_RATE
+from reassign.core.configs.stage import ConfigMemory
 from reassign.core.model.configs import Change
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.resource import Resource
 from reassign.core.model.steps import AlterLogDirs, Cancel, Outcome
-from reassign.core.throttle.stage import ThrottleMemory
 from reassign.core.tick import Decision
 from reassign.errors import Reason
 from tests.unit.configs import broker, copy, topic
@@ -34,7 +34,7 @@ class World:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, driver: Driver) -> None:
         self.driver, self.driver.configs = driver, copy(START)
-        self.driver.memory = replace(driver.memory, throttle=ThrottleMemory(RecentChanges(started=0.0)))
+        self.driver.memory = replace(driver.memory, throttle=ConfigMemory(RecentChanges(started=0.0)))
         self.dies: int | None = None
         self.copied: set[int] = set()
         perform, change, record = driver.kafka.perform, driver.change_configs, driver.record_throttles

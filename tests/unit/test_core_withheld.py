@@ -11,7 +11,7 @@ import pytest
 from reassign.api.kafka_cluster import Execution
 from reassign.core import tick
 from reassign.core.admission.pacing import Pacer
-from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.forwarding import Forwarded
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
@@ -50,7 +50,7 @@ def decided(driver: Driver) -> Decision:
 )
 def test_a_withheld_move_is_asked_for_later_whatever_became_of_it(change: Callable[[Resource], Resource]) -> None:
     moving = resource({P0: (4, 2, 3)}, throttle={"interBroker": 204800})
-    driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), moving, throttle=ThrottleRules(older=WAITS))
+    driver = drive(SimKafka({P0: (1, 2, 3), P1: (1, 2, 3)}), moving, throttle=ConfigRules(older=WAITS))
     driver.now += 100
     decision = decided(driver)
     assert (decision.verdicts[0].rows[P0].put_off, decision.steps) == ((4, 2, 3), ())

@@ -21,6 +21,7 @@ from reassign.core.model.forwarding import NO_DOUBTS, Doubts, MetadataOffsets
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.steps import Alter, AlterLogDirs, Result
+from reassign.kafka import requests
 from reassign.kafka.client import SIZES_SECONDS, TOGETHER_SECONDS, KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kafka.throttles import BROKER_SECONDS
@@ -430,3 +431,15 @@ def test_silent_brokers_delay_a_whole_snapshot_by_a_bounded_time(
     assert 0 < len(wire.asked) < 25
     assert (len(snapshot.brokers), snapshot.log_dirs) == (25, {})
     assert TOGETHER_SECONDS < SECONDS / 2, "a plan has time left after it"
+
+
+@pytest.mark.parametrize(("version", "cordoned"), [(4, None), (5, True)])
+def test_a_broker_says_what_is_cordoned_from_version_5_on(version: int, cordoned: bool | None) -> None:
+    described = {"error_code": 0, "log_dir": "/data", "topics": [], "total_bytes": -1, "usable_bytes": -1}
+
+    def answer(broker: int, request: Any, seconds: float) -> SimpleNamespace:
+        request.API_VERSION = version
+        return SimpleNamespace(error_code=0, results=[SimpleNamespace(is_cordoned=version == 5, **described)])
+
+    wire: Any = SimpleNamespace(read_from=answer)
+    assert requests.log_dirs(wire, 0, [], 1.0)["/data"].cordoned is cordoned

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaConnectionError
 
-from reassign.api.throttle_configs import FOLLOWER_REPLICAS
+from reassign.api.config_keys import FOLLOWER_REPLICAS
 from reassign.core.model.configs import Change, ConfigKey, Op
 from reassign.core.model.problem import Audience, Problem, render
 from reassign.kafka.throttles import change, read

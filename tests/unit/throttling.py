@@ -11,13 +11,24 @@ from types import SimpleNamespace
 from typing import Any
 
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller.cluster.actor import Actor
 from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
-from reassign.controller.writing.throttle_record import ThrottleRecord
+from reassign.controller.writing.config_record import ConfigRecord
+from reassign.core.configs.cordons import CordonState
+from reassign.core.configs.desired import bounded, log_dir_moves_of
+from reassign.core.configs.stage import (
+    ConfigMemory,
+    ConfigRead,
+    decide_configs,
+    gate_throttles,
+    left_to_restore,
+    readable,
+    remember_configs,
+)
 from reassign.core.duplicates import Peer
-from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.forwarding import Clock, Doubts
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Name
@@ -29,16 +40,6 @@ from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Step
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.events import Event
-from reassign.core.throttle.desired import bounded, log_dir_moves_of
-from reassign.core.throttle.stage import (
-    ConfigRead,
-    ThrottleMemory,
-    decide_throttles,
-    gate_throttles,
-    left_to_restore,
-    readable,
-    remember_throttles,
-)
 from reassign.errors import ConflictError
 from tests.unit.sim import resource
 
@@ -52,7 +53,7 @@ class ApiServer:
     spec: dict[str, Any] = field(default_factory=dict)
     status: dict[str, Any] = field(default_factory=dict)
     told: list[Event] = field(default_factory=list)
-    recorded: RecordedThrottles | None = None
+    recorded: RecordedConfigs | None = None
     refuses: bool = False
     deleted: str | None = None
     released: bool = False
@@ -76,10 +77,10 @@ class ApiServer:
     async def write_cluster(self, key: tuple[str, str], status: KafkaClusterStatus) -> None:
         self.status = status.wire()
 
-    async def write_throttle(self, cluster: KafkaCluster, throttle: RecordedThrottles | None) -> None:
+    async def write_throttle(self, cluster: KafkaCluster, throttle: RecordedConfigs | None) -> None:
         if self.refuses:
             raise ConflictError("another version")
-        self.recorded = throttle and RecordedThrottles.parse(throttle.wire())
+        self.recorded = throttle and RecordedConfigs.parse(throttle.wire())
 
     @property
     def records(self) -> ApiServer:
@@ -97,7 +98,7 @@ class ApiServer:
     def foreign_cancels(self, uid: str) -> bool:
         return False
 
-    def note_served(self, uid: str, problem: object, *, keeps: bool = False) -> None:
+    def note_served(self, uid: str, problem: object, *, keeps: bool = False, cordons: object = ()) -> None:
         """There is no other KafkaCluster."""
 
     def has_record(self, uid: str) -> bool:
@@ -106,7 +107,7 @@ class ApiServer:
     async def look_for_owners(self, key: tuple[str, str], now: object) -> None:
         """Every resource is there."""
 
-    def throttle(self, uid: str) -> RecordedThrottles | None:
+    def throttle(self, uid: str) -> RecordedConfigs | None:
         return self.recorded
 
     async def record_cluster_event(self, key: tuple[str, str], tell: Event) -> None:
@@ -169,12 +170,14 @@ class Operator:
         """The process is new: what it knew is lost."""
         api: Any = self.api
         unused: Any = None
-        record = ThrottleRecord(KEY, api, api, Metrics())
+        record = ConfigRecord(KEY, api, api, Metrics())
         record.made_anew(self.api.parsed)
         self.actor = Actor(KEY, api, unused, api, Metrics(), record)
-        self.memory = ThrottleMemory(RecentChanges(started=time.monotonic()))
+        self.memory = ConfigMemory(RecentChanges(started=time.monotonic()))
         self.recent = Recent(started=-100.0, clock=Clock(time.monotonic(), datetime.now(UTC)))
         self.gated: dict[str, Verdict] = {}
+        self.cordons: Mapping[int, CordonState] = {}
+        """The states of those that were wanted at the last tick."""
 
     def grow_up(self) -> None:
         """The process is not new any more."""
@@ -184,9 +187,9 @@ class Operator:
         """Some seconds pass: all brokers show what was changed."""
         self.memory = without_changes(self.memory)
 
-    def tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict] = ()) -> bool:
+    def tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict] = (), cordons: frozenset[int] = frozenset()) -> bool:
         """Decide once to learn what to read, then decide by that, change and gate; whether any throttle is left."""
-        return asyncio.run(self._tick(snapshot, verdicts))
+        return asyncio.run(self._tick(snapshot, verdicts, cordons))
 
     @property
     def doubts(self) -> Doubts:
@@ -194,23 +197,23 @@ class Operator:
         in_doubt = self.memory.recent.in_doubt(self.api.recorded)
         return self.recent.forwarding.doubts(time.monotonic(), (), in_doubt)
 
-    async def _tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict]) -> bool:
+    async def _tick(self, snapshot: Snapshot, verdicts: Sequence[Verdict], cordons: frozenset[int]) -> bool:
         self.recent = replace(
             self.recent,
             reports=self.recent.reports.observe(self.recent.now, snapshot.log_dirs),
             forwarding=self.recent.forwarding.observe(time.monotonic(), snapshot.forwarded),
         )
-        rules = ThrottleRules.of(self.api.parsed.spec, self.api.recorded)
-        _, first, _ = decide_throttles(verdicts, snapshot, ConfigRead(), self.memory, self.recent, rules)
+        rules = replace(ConfigRules.of(self.api.parsed.spec, self.api.recorded), cordons=cordons)
+        _, first, _ = decide_configs(verdicts, snapshot, ConfigRead(), self.memory, self.recent, rules)
         wanted = readable(self.api.recorded, first.reads, snapshot.brokers)
         began = time.monotonic()
         read = ConfigRead(began, await self.client.configs(sorted(wanted)) if wanted else {})
-        decided, decision, memory = decide_throttles(verdicts, snapshot, read, self.memory, self.recent, rules)
+        decided, decision, memory = decide_configs(verdicts, snapshot, read, self.memory, self.recent, rules)
         assert not decision.awaited
-        self.memory = memory
-        await self.actor.throttle_record.write(decision)
+        self.memory, self.cordons = memory, decision.cordons
+        await self.actor.config_record.write(decision)
         outcomes = await self.actor._change(self.client, decision.changes)
-        self.memory = remember_throttles(memory, decision, outcomes, time.monotonic())
+        self.memory = remember_configs(memory, decision, outcomes, time.monotonic())
         gated = gate_throttles(decided, snapshot, read, decision, self.memory.recent, outcomes)
         self.gated = {verdict.resource.uid: verdict for verdict in gated}
         return self.restores(snapshot.brokers)
@@ -243,7 +246,7 @@ class Operator:
         """
         throttle = {name: value for name, value in (("interBroker", rate), ("logDir", log_dir)) if value}
         fields = {"throttle": throttle} if throttle else {}
-        rules = ThrottleRules.of(self.api.parsed.spec)
+        rules = ConfigRules.of(self.api.parsed.spec)
         judged = bounded(resource({tp: to for tp, (_, to) in moves.items()}, uid, **fields), rules)
         state = State.IN_FLIGHT if begun else State.SUBMITTING
         named = tuple(sorted((dirs or {}).items()))
@@ -263,14 +266,14 @@ def ended(verdict: Verdict) -> Verdict:
     return verdict.with_rows({tp: Row(entry.to(State.COMPLETED)) for tp, entry in verdict.record.items()})
 
 
-def grown_up(memory: ThrottleMemory) -> ThrottleMemory:
+def grown_up(memory: ConfigMemory) -> ConfigMemory:
     """The memory of a process that is not new any more."""
     recent = memory.recent
     earlier = recent.earlier and recent.earlier._replace(at=recent.earlier.at - 100)
     return replace(memory, recent=replace(recent, started=recent.started - 100, earlier=earlier))
 
 
-def without_changes(memory: ThrottleMemory) -> ThrottleMemory:
+def without_changes(memory: ConfigMemory) -> ConfigMemory:
     """The memory some seconds later: all brokers show what was changed."""
     return replace(memory, recent=replace(memory.recent, sent=()))
 

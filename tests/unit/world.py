@@ -322,7 +322,7 @@ def cluster_record(cluster: str, namespace: str = "kafka", cluster_id: str = "si
     return made
 
 
-def throttle_record(cluster: str, namespace: str = "kafka") -> Object:
+def config_record(cluster: str, namespace: str = "kafka") -> Object:
     """The record of a KafkaCluster for which a throttle is set on a topic."""
     config = {"name": "follower.replication.throttled.replicas", "value": "0:1"}
     made = cluster_record(cluster, namespace, throttle={"topics": [{"topic": "other", "configs": [config]}]})

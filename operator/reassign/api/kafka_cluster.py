@@ -323,6 +323,9 @@ class BrokerStatus(Model):
     """Its broker.rack, cut where it is longer."""
     fenced: bool = False
     """Registered, but not in service."""
+    cordoned: bool | None = None
+    """Whether all its log directories are cordoned, by any client: it takes no new replicas. As the broker reported it
+    last; absent where it was not asked, or its version does not say."""
 
 
 class ForeignPartition(Model):

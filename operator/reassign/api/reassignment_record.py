@@ -48,8 +48,8 @@ class RecordedClusterRef(Model):
 ConfigText = Annotated[str, Field(max_length=MAX_STORED_CONFIG_CHARACTERS)]
 
 
-class ThrottleConfig(Model):
-    """One throttle configuration that was set, and its prior value."""
+class RecordedConfig(Model):
+    """One configuration that was set, and its prior value."""
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_TOPIC_NAME_CHARACTERS)]
     """Name of the configuration."""
@@ -61,7 +61,7 @@ class ThrottleConfig(Model):
     """The value set for the rate before this one, until this one has been seen on the broker."""
 
 
-ThrottleConfigs = Annotated[tuple[ThrottleConfig, ...], Field(max_length=MAX_THROTTLE_CONFIGS)]
+ConfigList = Annotated[tuple[RecordedConfig, ...], Field(max_length=MAX_THROTTLE_CONFIGS)]
 
 
 class CopiedTopic(Model):
@@ -73,33 +73,35 @@ class CopiedTopic(Model):
     """Numbers of the partitions."""
 
 
-class BrokerThrottle(Model):
-    """The throttle configurations set on one broker."""
+class BrokerConfigs(Model):
+    """The throttle configurations, and the cordon, set on one broker."""
 
     broker: BrokerId
     """The broker's id."""
-    configs: ThrottleConfigs
+    configs: ConfigList
     """What is set, and what was there before."""
     copying: Annotated[tuple[CopiedTopic, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """What the rate between log directories is set for."""
+    cordon_removals: Count | None = None
+    """How often another client removed our cordon. After the third time it is not set again."""
 
 
-class TopicThrottle(Model):
+class TopicConfigs(Model):
     """The throttle configurations set on one topic."""
 
     topic: ObservedTopic
     """Name of the topic."""
-    configs: ThrottleConfigs
+    configs: ConfigList
     """What is set, and what was there before."""
 
 
-class RecordedThrottles(ThrottleStatus):
-    """Throttles that are set on the cluster, for which resources, and the values to restore afterwards. Written before
-    they are set."""
+class RecordedConfigs(ThrottleStatus):
+    """Throttles and cordons that are set on the cluster, for which resources, and the values to restore afterwards.
+    Written before they are set."""
 
-    brokers: Annotated[tuple[BrokerThrottle, ...], Field(max_length=MAX_THROTTLED_BROKERS)] = ()
+    brokers: Annotated[tuple[BrokerConfigs, ...], Field(max_length=MAX_THROTTLED_BROKERS)] = ()
     """Set on brokers."""
-    topics: Annotated[tuple[TopicThrottle, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
+    topics: Annotated[tuple[TopicConfigs, ...], Field(max_length=MAX_THROTTLED_TOPICS)] = ()
     """Set on topics."""
 
     @property
@@ -219,8 +221,9 @@ class ReassignmentRecordSpec(Model):
     foreign_cancels: bool = False
     """Of a KafkaCluster: whether cancels of other clients' moves may be under way. Written before CancelAll sends
     them."""
-    throttle: RecordedThrottles | None = None
-    """Of a KafkaCluster: the throttles that are set, and what was there before; written before they are set."""
+    throttle: RecordedConfigs | None = None
+    """Of a KafkaCluster: the throttles and cordons that are set, and what was there before; written before they are
+    set."""
     decommission: RecordedDecommission | None = None
     """Of a BrokerDecommission: its plan, its approval, and what was seen of its brokers."""
 

@@ -18,8 +18,8 @@ from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import ManifestOutput, PlanOutput, Racks, checked, cluster_ref, items, template
 from reassign.cli.source import Where, observe, print_notes
-from reassign.core.model.cluster_rules import ThrottleRules
-from reassign.core.throttle.desired import rates_of
+from reassign.core.configs.desired import rates_of
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.manifests.objects import Manifest
 from reassign.manifests.waves import reassignments
 from reassign.planning.plan import make
@@ -142,7 +142,7 @@ def run(where: Where, wanted: Wanted, output: PlanOutput) -> bool:
         max_bytes = bytes_of(wanted.max_bytes) if wanted.max_bytes else None
         goal = replace(wanted.goal, min_free=_min_free(wanted, by))
         throttle = Throttle(inter_broker=wanted.throttle) if wanted.throttle else None
-        rate = rates_of(throttle, ThrottleRules.of(by.spec) if by else ThrottleRules()).inter_broker
+        rate = rates_of(throttle, ConfigRules.of(by.spec) if by else ConfigRules()).inter_broker
         plan = make(cluster, goal, wanted.max_partitions, max_bytes, rate)
     print_notes(pattern_notes(goal, cluster.topics))
     if output is PlanOutput.MANIFESTS:

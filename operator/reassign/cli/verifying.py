@@ -20,12 +20,12 @@ from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.options import Output
 from reassign.cli.source import Where, plain
 from reassign.core.cluster import ClusterHold, check_identity, permission_of, rules_of
-from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
+from reassign.core.configs.stage import ConfigRead
+from reassign.core.model.cluster_rules import ClusterRules, ConfigRules
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.parse import parse
-from reassign.core.throttle.stage import ConfigRead
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
@@ -126,7 +126,7 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
     if where.bootstrap_servers is not None:
         spec = plain(where.bootstrap_servers)
         return Served(
-            Connection(spec.bootstrap_servers), spec, ClusterRules(spec.limits, throttle=ThrottleRules.of(spec))
+            Connection(spec.bootstrap_servers), spec, ClusterRules(spec.limits, throttle=ConfigRules.of(spec))
         )
     keys = {_key(obj, where) for obj in objects}
     if len(keys) > 1:

@@ -60,6 +60,12 @@ FIGURES: tuple[tuple[str, str, str, Callable[[Figures], Mapping[str, int] | int]
         "",
         lambda f: f.left_over,
     ),
+    (
+        "brokers_cordoned",
+        "Registered brokers that the operator has cordoned, and that report so.",
+        "",
+        lambda f: f.cordoned,
+    ),
 )
 """Name, text, further label, and what is counted of one cluster, by that label."""
 

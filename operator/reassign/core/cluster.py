@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.kafka_cluster import (
     BrokerStatus,
     Execution,
@@ -16,19 +17,19 @@ from reassign.api.kafka_cluster import (
     PacingStatus,
 )
 from reassign.api.limits import MAX_BROKERS, MAX_FOREIGN, MAX_SHORT_TEXT_CHARACTERS
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.claim import ClaimState
+from reassign.core.configs.stage import left_in_flight, needed
 from reassign.core.duplicates import Peer, duplicate_of, not_yet_stopped, peers_throttles
-from reassign.core.model.cluster_rules import ClusterRules, ThrottleRules
+from reassign.core.model.cluster_rules import ClusterRules, ConfigRules
 from reassign.core.model.permission import Permission, not_readable
 from reassign.core.model.problem import Audience, Name, Names, Problem, ids, private, render
 from reassign.core.model.read_back import DeclaredCluster
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.snapshot import Snapshot, TopicPartition, cordoned
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.core.report.events import Event, Happened
-from reassign.core.throttle.stage import left_in_flight, needed
 from reassign.errors import ClusterError, Reason
 from reassign.text import counted, listed
 
@@ -36,7 +37,7 @@ from reassign.text import counted, listed
 def hold_of(
     cluster: DeclaredCluster,
     unsettled: Collection[str],
-    throttle: RecordedThrottles | None = None,
+    throttle: RecordedConfigs | None = None,
     orphaned: Collection[TopicPartition] = (),
 ) -> Problem | None:
     """Return why a KafkaCluster that is being deleted is not served; moves in flight go on.
@@ -66,18 +67,36 @@ def hold_of(
     )
 
 
-def where_throttled(record: RecordedThrottles | None) -> str:
+def where_throttled(record: RecordedConfigs | None) -> str:
     """Return the brokers and topics on which a record has throttles, in words."""
-    brokers = [f"broker {throttle.broker}" for throttle in record.brokers] if record else []
+    brokers = [f"broker {throttle.broker}" for throttle in record.brokers if throttle.configs] if record else []
     topics = [f"topic {throttle.topic}" for throttle in record.topics] if record else []
     return listed([*brokers, *topics])
 
 
-def orphaned_throttles(throttle: RecordedThrottles) -> Event:
+def orphaned_throttles(throttle: RecordedConfigs) -> Event:
     """Return the event of a KafkaCluster that leaves throttles behind."""
     where = where_throttled(throttle)
-    note = f"deletionPolicy is Orphan: throttles stay set on {where}; restore them with kafka-configs.sh"
+    note = f"deletionPolicy is Orphan: throttles and cordons stay set on {where}; restore them with kafka-configs.sh"
     return Event(True, Happened.THROTTLES_ORPHANED, note)
+
+
+def cordons_left(throttle: RecordedConfigs | None) -> Event | None:
+    """Return the event of a KafkaCluster that goes before brokers that are down had their cordons lifted, if any."""
+    left = {
+        throttle.broker: "absent" if config.prior is None else f'"{config.prior}"'
+        for throttle in (throttle.brokers if throttle else ())
+        for config in throttle.configs
+        if config.name == CORDONED_LOG_DIRS
+    }
+    if not left:
+        return None
+    where = listed(f"broker {broker} (before: {prior})" for broker, prior in left.items())
+    note = (
+        f"{CORDONED_LOG_DIRS} stays set on {where}: only a broker that is up can change it. When it is back, restore "
+        "what was there with kafka-configs.sh"
+    )
+    return Event(True, Happened.CORDONS_LEFT, note)
 
 
 def check_identity(pinned: str | None, cluster_id: str) -> None:
@@ -160,7 +179,7 @@ def hold_now(
     snapshot: Snapshot,
     peers: Collection[Peer],
     unsettled: Collection[str],
-    throttle: RecordedThrottles | None,
+    throttle: RecordedConfigs | None,
     now: float,
     claim: ClaimState | None = None,
     unreadable: Collection[str] = (),
@@ -196,8 +215,17 @@ def unknown_hold(problem: Problem) -> ClusterHold:
     return ClusterHold(hold=problem, older=problem, younger=problem)
 
 
-def rules_of(cluster: DeclaredCluster, hold: ClusterHold, throttle: RecordedThrottles | None = None) -> ClusterRules:
-    """Return the rules for the cluster's resources now; `throttle` is the record of what is set."""
+def rules_of(
+    cluster: DeclaredCluster,
+    hold: ClusterHold,
+    throttle: RecordedConfigs | None = None,
+    cordons: frozenset[int] = frozenset(),
+) -> ClusterRules:
+    """Return the rules for the cluster's resources now; `throttle` is the record of what is set.
+
+    `cordons` are the brokers to cordon. A KafkaCluster that is being deleted, or is not served, wants none.
+    """
+    unserved = cluster.metadata.deletion_timestamp or hold.older or hold.claimed
     limits = cluster.spec.limits
     if hold.pacing:
         limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
@@ -210,12 +238,13 @@ def rules_of(cluster: DeclaredCluster, hold: ClusterHold, throttle: RecordedThro
         execution=execution,
         permission=permission_of(cluster),
         throttle=replace(
-            ThrottleRules.of(cluster.spec, throttle),
+            ConfigRules.of(cluster.spec, throttle),
             older=hold.older,
             younger=hold.younger,
             yields=hold.claimed or hold.restoring,
         ),
         unreadable=hold.unreadable,
+        cordons=frozenset() if unserved else cordons,
     )
 
 
@@ -240,7 +269,7 @@ def cluster_status(
     resources: Sequence[Resource],
     hold: ClusterHold,
     now: datetime,
-    throttle: RecordedThrottles | None = None,
+    throttle: RecordedConfigs | None = None,
 ) -> KafkaClusterStatus:
     """Return the status of a cluster that can be seen; of its throttles only the rates, and for whom they are set."""
     others = foreign(partitions_held_by(resources), snapshot)
@@ -251,7 +280,12 @@ def cluster_status(
         update={
             "cluster_id": snapshot.cluster_id,
             "brokers": tuple(
-                BrokerStatus(id=b.id, rack=b.rack and b.rack[:MAX_SHORT_TEXT_CHARACTERS], fenced=b.fenced)
+                BrokerStatus(
+                    id=b.id,
+                    rack=b.rack and b.rack[:MAX_SHORT_TEXT_CHARACTERS],
+                    fenced=b.fenced,
+                    cordoned=cordoned(snapshot.log_dirs.get(b.id, {})),
+                )
                 for b in sorted(snapshot.brokers.values(), key=lambda b: b.id)[:MAX_BROKERS]
             ),
             "replication_factor_guard": snapshot.guard,

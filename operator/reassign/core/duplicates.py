@@ -12,11 +12,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
+from reassign.core.configs.stage import left_to_restore
 from reassign.core.model.problem import Name, Names, Problem
 from reassign.core.model.read_back import DeclaredCluster
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.throttle.stage import left_to_restore
 from reassign.errors import Reason
 
 HANDOVER_SECONDS = 90.0
@@ -38,12 +38,14 @@ class Peer(NamedTuple):
     """The reason why it is not Ready; empty where it is."""
     since: float
     """Since when its `standing` is that, by a monotonic clock. A new process knows of none before its start."""
-    throttle: RecordedThrottles | None = None
+    throttle: RecordedConfigs | None = None
     """What its record says of throttles."""
     keeps: bool = False
     """Whether these stay for now: moves in flight need them, or another installation has the claim."""
     record_unread: bool = False
     """Whether its record cannot be read, so that it may have set throttles."""
+    cordons: frozenset[int] = frozenset()
+    """The brokers that it is to have cordoned: these cordons are not left to restore."""
 
     @property
     def names(self) -> Names:
@@ -131,7 +133,7 @@ def peers_throttles(
 
 def _with_throttles(cluster: DeclaredCluster, snapshot: Snapshot, peers: Iterable[Peer]) -> Iterator[Peer]:
     same = _same(cluster, snapshot.cluster_id, peers)
-    return (peer for peer in same if peer.record_unread or left_to_restore(peer.throttle, snapshot.brokers))
+    return (p for p in same if p.record_unread or left_to_restore(p.throttle, snapshot.brokers, p.cordons))
 
 
 def _throttled(which: str, other: Peer, taker: str) -> Problem:

@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.partition_reassignment import PartitionState
 from reassign.core.brake import foreign, partitions_held_by
+from reassign.core.configs.cordons import recorded_cordons
+from reassign.core.configs.diff import from_record
+from reassign.core.configs.stage import ConfigDecision, left_in_flight
 from reassign.core.model.row import SayingKind
-from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.snapshot import Snapshot, cordoned
 from reassign.core.model.verdict import Verdict
 from reassign.core.report.lines import lines_of
 from reassign.core.report.statuses import targets_of
-from reassign.core.throttle.diff import read_throttles
-from reassign.core.throttle.stage import ThrottleDecision, left_in_flight
 from reassign.core.tick import Decision
 
 WITH_BYTES_TO_COME = (PartitionState.PENDING, PartitionState.BLOCKED, PartitionState.IN_FLIGHT)
@@ -38,6 +40,8 @@ class Figures:
     """Rates by the field of spec.throttle, in bytes per second; 0 for none."""
     left_over: int
     """Brokers and topics whose throttle no move needs any more."""
+    cordoned: int
+    """Brokers that have our cordon, and report that they are cordoned."""
 
 
 def figures_of(decision: Decision) -> Figures:
@@ -60,6 +64,10 @@ def figures_of(decision: Decision) -> Figures:
             "logDir": (record and record.log_dir) or 0,
         },
         left_over=_left_over(decision.throttle, snapshot),
+        cordoned=sum(
+            broker in snapshot.brokers and cordoned(snapshot.log_dirs.get(broker, {})) is True
+            for broker in recorded_cordons(record)
+        ),
     )
 
 
@@ -68,8 +76,9 @@ def _counts(verdict: Verdict) -> bool:
     return not (resource.settled or resource.asleep or resource.dry_run)
 
 
-def _left_over(throttle: ThrottleDecision, snapshot: Snapshot) -> int:
+def _left_over(throttle: ConfigDecision, snapshot: Snapshot) -> int:
     if throttle.untouched and left_in_flight(throttle.record, snapshot):
         return 0
-    wanted = {key.resource for key in (*throttle.aim.values, *throttle.aim.items)}
-    return len({key.resource for key in read_throttles(throttle.record)} - wanted)
+    wanted = {key.resource for key in (*throttle.aim.values, *throttle.aim.items) if key.config != CORDONED_LOG_DIRS}
+    recorded = {key.resource for key in from_record(throttle.record) if key.config != CORDONED_LOG_DIRS}
+    return len(recorded - wanted)

@@ -86,7 +86,7 @@ def _directories(snapshot: Snapshot, index: dict[int, int]) -> Directories:
         path=tuple(path for _, path, _ in rows),
         total=_bytes([UNKNOWN if d.total is None else d.total for _, _, d in rows]),
         usable=_bytes([UNKNOWN if d.usable is None else d.usable for _, _, d in rows]),
-        cordoned=_bools([d.cordoned for _, _, d in rows]),
+        cordoned=_bools([bool(d.cordoned) for _, _, d in rows]),
         online=_bools([d.online for _, _, d in rows]),
     )
 

@@ -16,11 +16,20 @@ from datetime import datetime
 from typing import NamedTuple
 
 from reassign.api.kafka_cluster import Execution
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.core.admission.admit import admit
 from reassign.core.admission.pacing import Pacer
 from reassign.core.brake import TargetReplicas, Undo, foreign, met_by, partitions_held_by, undo_foreign, undone_by
 from reassign.core.checks.deadline import deadline_passed
+from reassign.core.configs.desired import bounded
+from reassign.core.configs.stage import (
+    ConfigDecision,
+    ConfigMemory,
+    ConfigRead,
+    decide_configs,
+    gate_throttles,
+    remember_configs,
+)
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import Change
 from reassign.core.model.forwarding import Clock, Doubts
@@ -40,15 +49,6 @@ from reassign.core.partition.life import follow
 from reassign.core.partition.outcomes import sent_through, settle_steps
 from reassign.core.partition.stall import stalls
 from reassign.core.partition.undo import release, undo
-from reassign.core.throttle.desired import bounded
-from reassign.core.throttle.stage import (
-    ConfigRead,
-    ThrottleDecision,
-    ThrottleMemory,
-    decide_throttles,
-    gate_throttles,
-    remember_throttles,
-)
 from reassign.errors import Reason
 
 
@@ -57,7 +57,7 @@ class Memory:
     """What one process remembers from one reconciliation to the next."""
 
     recent: Recent
-    throttle: ThrottleMemory
+    throttle: ConfigMemory
     pacer: Pacer = field(default_factory=Pacer)
     kept: TargetReplicas = field(default_factory=dict)
     """The moves of others that were kept before a cancel."""
@@ -65,7 +65,7 @@ class Memory:
     @classmethod
     def begin(cls, now: float) -> Memory:
         """Return the memory of a process that has just started, by a monotonic clock."""
-        return cls(Recent(started=now), ThrottleMemory(RecentChanges(started=now)))
+        return cls(Recent(started=now), ConfigMemory(RecentChanges(started=now)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Decision:
     verdicts: tuple[Verdict, ...]
     memory: Memory
     """What the next reconciliation remembers."""
-    throttle: ThrottleDecision = field(default_factory=ThrottleDecision)
+    throttle: ConfigDecision = field(default_factory=ConfigDecision)
     brake: Undo | None = None
     """The cancels of other clients' moves."""
     keep: TargetReplicas = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Decision:
         return replace(self, errors=(*self.errors, (None, error)))
 
 
-def doubts(resources: Sequence[Resource], throttle: RecordedThrottles | None, memory: Memory) -> Doubts:
+def doubts(resources: Sequence[Resource], throttle: RecordedConfigs | None, memory: Memory) -> Doubts:
     """Return what the next observation is to settle: writes without an answer, and metadata that may be stale."""
     recent, changes = memory.recent, memory.throttle.recent
     entries = (recent.open_write(tp, entry) for resource in resources for tp, entry in resource.record.items())
@@ -169,22 +169,24 @@ def _judged(resources: Sequence[Resource], inputs: _Inputs) -> Decision:
 def _undecided(verdicts: Sequence[Verdict], memory: Memory, inputs: _Inputs) -> Decision:
     """Return the decision that leaves the throttles as they are."""
     snapshot, configs, _, rules, _ = inputs
-    untouched = ThrottleDecision(rules.throttle.record, untouched=True)
+    untouched = ConfigDecision(rules.throttle.record, untouched=True)
     return Decision(snapshot, configs, rules.execution, tuple(verdicts), memory, untouched)
 
 
 def _throttled(decision: Decision, inputs: _Inputs) -> Decision:
     """Decide about the throttles that the moves need."""
     memory, rules = decision.memory, inputs.rules
-    verdicts, throttle, after = decide_throttles(
+    verdicts, throttle, after = decide_configs(
         decision.verdicts,
         inputs.snapshot,
         inputs.configs,
         memory.throttle,
         memory.recent,
-        replace(rules.throttle, permission=rules.permission),
+        replace(rules.throttle, permission=rules.permission, cordons=rules.wanted_cordons),
     )
-    return replace(decision, verdicts=tuple(verdicts), throttle=throttle, memory=replace(memory, throttle=after))
+    recent = replace(memory.recent, lifting=after.cordons.lifted_lately(memory.recent.now))
+    memory = replace(memory, recent=recent, throttle=after)
+    return replace(decision, verdicts=tuple(verdicts), throttle=throttle, memory=memory)
 
 
 def _undone_at_least(resources: Sequence[Resource], inputs: _Inputs) -> Decision:
@@ -254,7 +256,7 @@ def gate(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> De
 def _changed(decision: Decision, changes: Mapping[Change, Outcome], at: float) -> Decision:
     """Remember what became of the changes."""
     memory = decision.memory
-    throttle = remember_throttles(memory.throttle, decision.throttle, changes, at)
+    throttle = remember_configs(memory.throttle, decision.throttle, changes, at)
     recent = memory.recent.remember_changes(changes)
     return replace(decision, memory=replace(memory, recent=recent, throttle=throttle))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reassign.api.throttle_configs import BROKER_RATES, LISTS
+from reassign.api.config_keys import BROKER_RATES, LISTS
 from reassign.files.columns import bools, codes, numbers
 from reassign.fleet.outcomes import Row
 from reassign.planning.problem.directories import volumes

@@ -14,8 +14,8 @@ from reassign.api.limits import MAX_NAME_CHARACTERS
 from reassign.api.names import matches
 from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import BalanceGoal, Goal, Racks, Template, Topics, WaveLimits
-from reassign.core.model.cluster_rules import ThrottleRules
-from reassign.core.throttle.desired import rates_of
+from reassign.core.configs.desired import rates_of
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.errors import PlanningError, Reason
 from reassign.manifests.objects import Manifest
 from reassign.manifests.text import load
@@ -72,7 +72,7 @@ class Terms(Model):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        return rates_of(self.template.throttle, ThrottleRules()).inter_broker
+        return rates_of(self.template.throttle, ConfigRules()).inter_broker
 
 
 class Override(Terms):

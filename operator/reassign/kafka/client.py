@@ -296,7 +296,7 @@ class KafkaClient:
     async def configs(
         self,
         resources: Collection[ConfigResource],
-        names: Mapping[ConfigResourceType, Sequence[str]] = throttles.THROTTLES,
+        names: Mapping[ConfigResourceType, Sequence[str]] = throttles.HELD,
     ) -> throttles.Read:
         """Return these configurations of each broker and topic, or why one could not be read."""
         answers = [
@@ -306,7 +306,7 @@ class KafkaClient:
         return {resource: read for answer in await asyncio.gather(*answers) for resource, read in answer.items()}
 
     async def change(self, changes: Collection[Change]) -> dict[Change, Outcome]:
-        """Change throttle configurations, of no configuration two, and return what each change met."""
+        """Change configurations, of no configuration two, and return what each change met."""
         by_resource = throttles.by_resource(changes)
         groups = [[c for resource in batch for c in by_resource[resource]] for batch in throttles.batches(by_resource)]
         answers = [

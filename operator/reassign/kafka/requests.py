@@ -41,6 +41,8 @@ METADATA_TOPIC = "__cluster_metadata"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 LISTS_FENCED = 2
 """Version of DescribeCluster (KIP-1073, Kafka 4.0)."""
+SAYS_CORDONED = 5
+"""Version of DescribeLogDirs (KIP-1066, Kafka 4.3)."""
 
 Answers = dict[TopicPartition, tuple[int, str | None]]
 """Code and message of each partition that was answered for."""
@@ -214,12 +216,14 @@ def log_dirs(
     described = DescribeLogDirsRequest.DescribableLogDirTopic
     topics = [described(topic=topic, partitions=numbers) for topic, numbers in _by_topic(partitions or ()).items()]
     wanted = None if partitions is None else topics
-    answer = wire.read_from(broker, DescribeLogDirsRequest(topics=wanted), seconds)
+    request = DescribeLogDirsRequest(topics=wanted)
+    answer = wire.read_from(broker, request, seconds)
     _raise_for(answer.error_code or 0, None)  # the field is there since v3
-    return {directory.log_dir: _log_dir(directory) for directory in answer.results}
+    says_cordoned = (request.API_VERSION or 0) >= SAYS_CORDONED
+    return {directory.log_dir: _log_dir(directory, says_cordoned=says_cordoned) for directory in answer.results}
 
 
-def _log_dir(described: Any) -> LogDir:
+def _log_dir(described: Any, *, says_cordoned: bool) -> LogDir:
     logs: dict[TopicPartition, int] = {}
     futures: dict[TopicPartition, int] = {}
     for topic in described.topics:
@@ -227,7 +231,7 @@ def _log_dir(described: Any) -> LogDir:
             (futures if p.is_future_key else logs)[TopicPartition(topic.name, p.partition_index)] = p.partition_size
     return LogDir(
         online=described.error_code == 0,
-        cordoned=bool(described.is_cordoned),
+        cordoned=bool(described.is_cordoned) if says_cordoned else None,
         total=_known(described.total_bytes),
         usable=_known(described.usable_bytes),
         logs=logs,

@@ -1,4 +1,4 @@
-"""Reads and changes configurations of brokers and topics, throttles above all (DescribeConfigs, KIP-339).
+"""Reads and changes configurations of brokers and topics, throttles and cordons above all (DescribeConfigs, KIP-339).
 
 Only the broker itself reads and changes a broker's configurations; any broker does a topic's. What is not set at the
 broker or topic itself (a default, a static value, a value for the whole cluster) reads as absent.
@@ -13,7 +13,7 @@ from typing import Any
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from reassign.api.throttle_configs import BROKER_RATES, LISTS
+from reassign.api.config_keys import BROKER_RATES, CORDONED_LOG_DIRS, LISTS
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType, Configs, Op
 from reassign.core.model.problem import Problem, private
 from reassign.core.model.steps import APPLIED, Outcome, Result
@@ -36,11 +36,9 @@ BROKER_SECONDS = 2.0
 RESOURCE_TYPES = {ConfigResourceType.TOPIC: 2, ConfigResourceType.BROKER: 4}
 SET_AT = {ConfigResourceType.TOPIC: 1, ConfigResourceType.BROKER: 2}
 """DescribeConfigs' sources DYNAMIC_TOPIC_CONFIG and DYNAMIC_BROKER_CONFIG."""
-THROTTLES = {ConfigResourceType.TOPIC: LISTS, ConfigResourceType.BROKER: BROKER_RATES}
-KEPT = {
-    ConfigResourceType.TOPIC: (MIN_INSYNC_REPLICAS, *LISTS),
-    ConfigResourceType.BROKER: THROTTLES[ConfigResourceType.BROKER],
-}
+HELD = {ConfigResourceType.TOPIC: LISTS, ConfigResourceType.BROKER: (*BROKER_RATES, CORDONED_LOG_DIRS)}
+"""What is set and restored."""
+KEPT = {ConfigResourceType.TOPIC: (MIN_INSYNC_REPLICAS, *LISTS), ConfigResourceType.BROKER: BROKER_RATES}
 """What a snapshot keeps."""
 OPERATIONS = {Op.SET: 0, Op.DELETE: 1, Op.APPEND: 2, Op.SUBTRACT: 3}
 
@@ -68,7 +66,7 @@ def by_resource(changes: Iterable[Change]) -> dict[ConfigResource, list[Change]]
 def read(
     wire: Wire,
     resources: Sequence[ConfigResource],
-    names: Mapping[ConfigResourceType, Sequence[str]] = THROTTLES,
+    names: Mapping[ConfigResourceType, Sequence[str]] = HELD,
     via: int | None = None,
 ) -> Read:
     """Return these configurations of one of the `batches`, each problem in place of an error.

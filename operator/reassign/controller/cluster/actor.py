@@ -23,7 +23,7 @@ from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.writing.attempts import Attempts
 from reassign.controller.writing.brake_copies import BrakeCopies
-from reassign.controller.writing.throttle_record import ThrottleRecord
+from reassign.controller.writing.config_record import ConfigRecord
 from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import ClusterHold, cluster_status
 from reassign.core.model.cluster_rules import ClusterRules
@@ -33,6 +33,7 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Result, Step
 from reassign.core.model.verdict import Verdict
+from reassign.core.report.events import order_not_restored
 from reassign.core.report.statuses import comes_first, report
 from reassign.core.tick import Decision
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
@@ -51,7 +52,7 @@ class Actor:
     kube: KubeClient
     writer: Writer
     metrics: Metrics
-    throttle_record: ThrottleRecord
+    config_record: ConfigRecord
     copies: BrakeCopies = field(init=False)
     written: bool = False
     """Whether the last decision changed any object."""
@@ -69,7 +70,7 @@ class Actor:
         """Record the throttles, then change them; return what each change met. Without the record no change is made."""
         changes = decision.throttle.changes
         try:
-            await self.throttle_record.write(decision.throttle)
+            await self.config_record.write(decision.throttle)
         except ReassignError as error:
             log.warning("throttles not recorded", reason=error.reason, error=error.message)
             return dict.fromkeys(changes, Outcome(Result.REFUSED, error.reason, error.message))
@@ -131,6 +132,8 @@ class Actor:
         self._sample(resource.uid, status.progress)
         self._count_bytes(resource.uid, status.progress)
         written = await self.writer.write(resource, status)
+        if verdict.unrestored and (obj := self.store.get(resource.uid)):
+            await self.writer.record_event(obj, order_not_restored(verdict.unrestored))
         if written and written.has_finalizer and not verdict.unsettled and not written.deleted:
             await self.writer.remove_finalizer(written)
 
@@ -153,7 +156,7 @@ class Actor:
         self, cluster: KafkaCluster, snapshot: Snapshot, resources: Sequence[Resource], hold: ClusterHold
     ) -> None:
         """Write the status of the KafkaCluster."""
-        record = self.throttle_record.recorded
+        record = self.config_record.recorded
         status = cluster_status(cluster, snapshot, resources, hold, self.writer.now(), record)
         await self.writer.write_cluster(self.key, status)
 

@@ -17,7 +17,7 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller.cluster.actor import Actor
 from reassign.controller.cluster.foreign_cancels import ForeignCancels
 from reassign.controller.cluster.last_check import LastCheck
@@ -32,18 +32,21 @@ from reassign.controller.objects.store import Store
 from reassign.controller.plans.goal_watch import GoalWatch
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
-from reassign.controller.writing.throttle_record import ThrottleRecord
+from reassign.controller.writing.config_record import ConfigRecord
 from reassign.controller.writing.writer import Writer
 from reassign.core.admission.pacing import take_sample
 from reassign.core.brake import CANCELS_MAY_LAND
 from reassign.core.cluster import (
     ClusterHold,
     brake_of,
+    cordons_left,
     hold_now,
     orphaned_throttles,
     rules_of,
     unknown_hold,
 )
+from reassign.core.configs.drift import repeated_drift
+from reassign.core.configs.stage import left_to_restore
 from reassign.core.duplicates import abandoned, not_taken_over
 from reassign.core.model.cluster_rules import ClusterRules
 from reassign.core.model.configs import ConfigResource
@@ -53,8 +56,6 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.plans.model import ObservedCluster
-from reassign.core.throttle.drift import repeated_drift
-from reassign.core.throttle.stage import left_to_restore
 from reassign.core.tick import Memory, decide, doubts, gate, kept, marked, recorded, settle, unanswered
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, KubeClient, Object
@@ -74,7 +75,7 @@ class Prepared(NamedTuple):
     resources: Sequence[Resource]
     awaited: Sequence[str]
     """What keeps the KafkaCluster from being deleted."""
-    throttle: RecordedThrottles | None
+    throttle: RecordedConfigs | None
     """The record of its throttles."""
     unwritten: list[Problem]
     """What writes to our own objects have met so far."""
@@ -96,6 +97,8 @@ class ClusterLoop:
     """What all pods of this installation share; without it no claim on the Kafka cluster is kept."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     """Makes it tick at once."""
+    cordons: frozenset[int] = frozenset()
+    """The brokers that are to take no new replicas."""
     parts: Parts = field(init=False)
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
@@ -116,7 +119,7 @@ class ClusterLoop:
         self.parts = Parts(self.key, self.writer)
         self.foreign_cancels = ForeignCancels(self.store, self.parts)
         self.observer = Observer(self.kube, self.before_write, self.installation)
-        record = ThrottleRecord(self.key, self.store, self.writer, self.metrics)
+        record = ConfigRecord(self.key, self.store, self.writer, self.metrics)
         self.unserved = Unserved(self.key, self.store, self.writer, self.metrics, self.plans)
         self.actor = Actor(self.key, self.store, self.kube, self.writer, self.metrics, record)
         self.outage = Outage(self.name, self.metrics)
@@ -200,11 +203,11 @@ class ClusterLoop:
 
     async def _prepare(self, obj: Object, cluster: KafkaCluster, unwritten: list[Problem]) -> Prepared | None:
         """Find what to serve, and keep the KafkaCluster for it; return None when it is released instead."""
-        if self.actor.throttle_record.made_anew(cluster):
+        if self.actor.config_record.made_anew(cluster):
             self.memory = replace(self.memory, throttle=replace(self.memory.throttle, compared=False))
         admitted = await self.unserved.refuse(cluster)
         awaited = self.unserved.unsettled(cluster, admitted)
-        throttle = self.actor.throttle_record.recorded
+        throttle = self.actor.config_record.recorded
         nothing_to_restore = throttle is None or cluster.spec.deletion_policy is ThrottleDeletionPolicy.ORPHAN
         if cluster.metadata.deletion_timestamp and nothing_to_restore and not awaited and not unwritten:
             await self._release(obj, throttle)
@@ -215,7 +218,7 @@ class ClusterLoop:
             await self.parts.write(self.writer.write_unready_cluster(self.key, connecting, self.writer.now()), [])
         return Prepared(obj, cluster, self._due(cluster, admitted), awaited, throttle, unwritten)
 
-    async def _release(self, obj: Object, throttle: RecordedThrottles | None) -> None:
+    async def _release(self, obj: Object, throttle: RecordedConfigs | None) -> None:
         self.store.note_served(obj["metadata"]["uid"], Problem(Reason.CLUSTER_DELETED, "it is being released"))
         if throttle:
             await self.writer.record_cluster_event(self.key, orphaned_throttles(throttle))
@@ -227,7 +230,7 @@ class ClusterLoop:
         self.outage.begin()
         in_doubt = doubts(resources, throttle, self.memory)
         pinned = self.store.cluster_id(cluster.metadata.uid)
-        observed = await self.observer.observe(cluster, pinned, resources, throttle, in_doubt)
+        observed = await self.observer.observe(cluster, pinned, resources, throttle, self.cordons, in_doubt)
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
         observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
@@ -267,18 +270,23 @@ class ClusterLoop:
             hold = replace(self._hold(cluster, observed, resources, awaited), left=left)
         except Exception as error:
             hold = unknown_hold(self.parts.failed(error))
-        self.store.note_served(cluster.metadata.uid, hold.hold, keeps=hold.keeps)  # a peer decides by that from now on
+        cordons = rules_of(cluster, hold, throttle, self.cordons).wanted_cordons
+        # a peer decides by that from now on
+        self.store.note_served(cluster.metadata.uid, hold.hold, keeps=hold.keeps, cordons=cordons)
         if self.key[0] not in self.store.unreadable_namespaces:
             await self.parts.write(self.actor.report_cluster(cluster, observed.snapshot, resources, hold), unwritten)
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
         await self.foreign_cancels.forget(cluster, self.memory.recent)
-        sleep = await self._act(obj, resources, observed, rules_of(cluster, hold, throttle))
+        rules = rules_of(cluster, hold, throttle, self.cordons)
+        sleep = await self._act(obj, resources, observed, rules)
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
         seen = hold.hold or observed.snapshot
         plans = await self.parts.attempt(self._serve_plans(cluster, resources, seen), lambda _: None)
-        if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot):
+        if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot, rules):
+            if event := cordons_left(self.actor.config_record.recorded):
+                await self.writer.record_cluster_event(self.key, event)
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
@@ -293,8 +301,11 @@ class ClusterLoop:
         goals = self.goals.look(connection, pinned, self.plans.watched(self.key), wake)
         return await self.plans.serve_cluster(cluster, resources, seen, connection, wake, goals, settled)
 
-    def _restores(self, snapshot: Snapshot) -> bool:
-        return left_to_restore(self.actor.throttle_record.recorded, snapshot.brokers)
+    def _restores(self, snapshot: Snapshot, rules: ClusterRules) -> bool:
+        """Whether throttles or cordons are left to restore, of brokers that may come back soon."""
+        memory = self.memory
+        given_up = memory.throttle.cordons.given_up(memory.recent.now)
+        return left_to_restore(self.actor.config_record.recorded, snapshot.brokers, rules.wanted_cordons | given_up)
 
     async def _act(
         self, obj: Object, resources: Sequence[Resource], observed: Observation, rules: ClusterRules
@@ -341,9 +352,10 @@ class ClusterLoop:
             return self._pace.at_once()
         served = [v for v in decision.verdicts if v.resource.uid not in attempts.refused or active(v.record)]
         moving = any(active(v.record) or v.waits_to_settle for v in served)
-        if moving or decision.brake or self._restores(observed.snapshot):
+        if moving or decision.brake or self._restores(observed.snapshot, rules):
             return self._pace.later(time.monotonic() - began)
-        return WAITING_SECONDS if any(not (r.settled or r.spec.suspend) for r in resources) else IDLE_SECONDS
+        waits = any(not (r.settled or r.spec.suspend) for r in resources) or decision.throttle.cordons_awaited
+        return WAITING_SECONDS if waits else IDLE_SECONDS
 
     def _due(self, cluster: KafkaCluster, resources: Sequence[Resource]) -> Sequence[Resource]:
         """Return the resources to judge now. Some of the settled ones are judged for drift, now and then.
@@ -365,7 +377,7 @@ class ClusterLoop:
         self.memory = replace(self.memory, pacer=pacer)
         store, claim = self.store, observed.claim
         peers, unreadable = store.peers(), store.unreadable_namespaces
-        throttle = self.actor.throttle_record.recorded
+        throttle = self.actor.config_record.recorded
         hold = hold_now(cluster, snapshot, peers, awaited, throttle, store.clock(), claim, unreadable)
         return replace(
             hold,

@@ -9,19 +9,20 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
 from reassign.core.claim import ClaimState
 from reassign.core.cluster import check_identity, permission_of
+from reassign.core.configs.cordons import recorded_cordons
+from reassign.core.configs.desired import log_dir_moves_of
+from reassign.core.configs.stage import ConfigRead, readable
 from reassign.core.model.configs import ConfigResource
 from reassign.core.model.forwarding import Doubts
 from reassign.core.model.log_dir_reports import remembered, sizes
 from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import LogDirs, Snapshot, Topic, TopicPartition
-from reassign.core.throttle.desired import log_dir_moves_of
-from reassign.core.throttle.stage import ConfigRead, readable
+from reassign.core.model.snapshot import LogDirs, Snapshot, Topic, TopicPartition, cordoned
 from reassign.errors import MissingReferenceError
 from reassign.inspect.connect import connection_of, correct_secret
 from reassign.kafka.claim import Membership
@@ -115,20 +116,21 @@ class Observer:
         cluster: KafkaCluster,
         pinned: str | None,
         resources: Sequence[Resource],
-        throttle: RecordedThrottles | None,
+        throttle: RecordedConfigs | None,
+        cordons: Set[int],
         doubts: Doubts,
     ) -> Observation:
         """Read what is in flight, metadata, and log directories when they are due.
 
-        `pinned` is the recorded id of the Kafka cluster, `throttle` the record of the throttles. `doubts` are what the
-        observation is to settle.
+        `pinned` is the recorded id of the Kafka cluster, `throttle` the record of throttles and cordons. `cordons` are
+        the brokers that are to be cordoned, and `doubts` what the observation is to settle.
 
         Raises whatever keeps the cluster from being seen; then the connection is made anew at the next observation.
         """
         async with self._disconnecting():
             client = await self._connected(cluster)
             began = time.monotonic()
-            snapshot = await self._snapshot(client, throttle, resources, doubts)
+            snapshot = await self._snapshot(client, throttle, resources, cordons, doubts)
             check_identity(pinned, snapshot.cluster_id)
             reported = tuple(snapshot.log_dirs)
             snapshot = replace(
@@ -142,7 +144,7 @@ class Observer:
         cluster: KafkaCluster,
         resources: Sequence[Resource],
         reads: Collection[ConfigResource],
-        throttle: RecordedThrottles | None,
+        throttle: RecordedConfigs | None,
         explain: Callable[[Exception], Problem],
     ) -> Observation:
         """Read these configurations, keep the claim, and read all partitions when that is due.
@@ -211,7 +213,12 @@ class Observer:
             await asyncio.to_thread(self._membership.leave)
 
     async def _snapshot(
-        self, client: KafkaClient, throttle: RecordedThrottles | None, resources: Sequence[Resource], doubts: Doubts
+        self,
+        client: KafkaClient,
+        throttle: RecordedConfigs | None,
+        resources: Sequence[Resource],
+        cordons: Set[int],
+        doubts: Doubts,
     ) -> Snapshot:
         between_dirs = {tp for tps in log_dir_moves_of(throttle).values() for tp in tps}
         topics = {tp.topic for r in resources for tp in r.named} | {tp.topic for tp in between_dirs}
@@ -220,11 +227,12 @@ class Observer:
         sizes_due = new or time.monotonic() - self._sized_at >= SIZES_SECONDS
         if not sizes_due:
             unsettled = {}
+        sized = {tp for r in unsettled.values() for tp in r.named} | (between_dirs if sizes_due else set())
+        destinations = {broker for r in unsettled.values() for replicas in r.wanted.values() for broker in replicas}
+        if sizes_due:
+            destinations |= cordons | recorded_cordons(throttle) | self._cordoned
         snapshot = await client.observe(
-            topics | self._listed_topics,
-            {tp for r in unsettled.values() for tp in r.named} | (between_dirs if sizes_due else set()) or None,
-            {broker for r in unsettled.values() for replicas in r.wanted.values() for broker in replicas},
-            doubts,
+            topics | self._listed_topics, sized if sized or destinations else None, destinations, doubts
         )
         self._listed_topics = frozenset(tp.topic for tp in snapshot.reassignments)
         if snapshot.sizes is not None:
@@ -232,6 +240,11 @@ class Observer:
             self._log_dirs = remembered(self._log_dirs, snapshot.log_dirs, snapshot.brokers)
             self._unread_log_dirs = snapshot.unread_log_dirs
         return snapshot
+
+    @property
+    def _cordoned(self) -> set[int]:
+        """The brokers that last reported that they are cordoned, by any client: they are asked until they are not."""
+        return {broker for broker, directories in self._log_dirs.items() if cordoned(directories)}
 
     async def _connected(self, cluster: KafkaCluster) -> KafkaClient:
         wanted = (cluster.metadata.uid, cluster.spec)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller.objects.packing import Packed
 from reassign.controller.objects.part import Owner, Part, has_our_name, owner_of
 from reassign.controller.objects.reading import (
@@ -52,6 +52,7 @@ class _Served(NamedTuple):
     unready: str
     keeps: bool
     since: float
+    cordons: frozenset[int] = frozenset()
 
 
 class Store:
@@ -201,14 +202,20 @@ class Store:
             self.throttle(owner.uid),
             served.keeps,
             self.has_record(owner.uid) and not self.parts(owner.uid),
+            served.cordons,
         )
 
-    def note_served(self, uid: str, problem: Problem | None, *, keeps: bool = False) -> None:
-        """Note that a KafkaCluster, by its uid, is Ready now, or why it is not, and whether it keeps its throttles."""
+    def note_served(
+        self, uid: str, problem: Problem | None, *, keeps: bool = False, cordons: frozenset[int] = frozenset()
+    ) -> None:
+        """Note that a KafkaCluster, by its uid, is Ready now, or why it is not.
+
+        Note also whether it keeps its throttles, and which brokers it is to have cordoned.
+        """
         unready = str(problem.reason) if problem else ""
         before = self._served.get(uid)
         stays = before is not None and standing(before.unready, before.keeps) == standing(unready, keeps)
-        self._served[uid] = _Served(unready, keeps, before.since if before and stays else self.clock())
+        self._served[uid] = _Served(unready, keeps, before.since if before and stays else self.clock(), cordons)
 
     def _parse_cluster(self, obj: Object) -> KafkaCluster | Problem:
         return once(self._parsed_clusters, KafkaCluster.parse, obj)
@@ -251,7 +258,7 @@ class Store:
         """Whether there is a record of an owner, by its uid, readable or not."""
         return owner in self._parts
 
-    def throttle(self, cluster: str) -> RecordedThrottles | None:
+    def throttle(self, cluster: str) -> RecordedConfigs | None:
         """Return the record of the throttles that are set on a KafkaCluster, by its uid."""
         return next((part.spec.throttle for part in self.parts(cluster)), None)
 

@@ -23,12 +23,12 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
-from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.configs.desired import rates_of
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.goal import cut_short, not_reached, unregistered
 from reassign.core.plans.model import GoalSeen, Manifest, Planned, PlanResource, manifest_digest
-from reassign.core.throttle.desired import rates_of
 from reassign.errors import PlanningError, Reason
 from reassign.inspect.cluster import observe, read_only
 from reassign.kafka.connection import Connection
@@ -52,7 +52,7 @@ class Job(NamedTuple):
     @property
     def rate(self) -> int | None:
         """Bytes per second of each broker; None where nothing is throttled."""
-        return rates_of(self.plan.spec.template.throttle, ThrottleRules.of(self.cluster.spec)).inter_broker
+        return rates_of(self.plan.spec.template.throttle, ConfigRules.of(self.cluster.spec)).inter_broker
 
     @property
     def terms(self) -> tuple[object, ...]:

@@ -23,7 +23,8 @@ from reassign.controller.plans.job import Job
 from reassign.controller.plans.planner import Planner
 from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import permission_of
-from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.core.configs.desired import out_of_bounds
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, bug_problem, render
 from reassign.core.model.resource import Resource, Settled
@@ -54,7 +55,6 @@ from reassign.core.plans.model import (
     unended,
 )
 from reassign.core.plans.windows import windows_at
-from reassign.core.throttle.desired import out_of_bounds
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
@@ -129,7 +129,7 @@ class Plans:
         is_settled: IsSettled = lambda _: True,
     ) -> float | None:
         """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
-        permission, throttle = permission_of(cluster), ThrottleRules.of(cluster.spec)
+        permission, throttle = permission_of(cluster), ConfigRules.of(cluster.spec)
 
         def job(plan: PlanResource) -> Job | None:
             allowed = permission.allowed.get(plan.namespace)

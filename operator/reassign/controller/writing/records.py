@@ -15,15 +15,15 @@ from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.reassignment_record import (
     ReassignmentRecordSpec,
     RecordedClusterRef,
-    RecordedThrottles,
+    RecordedConfigs,
 )
 from reassign.controller.objects.part import Owner, Part, owner_of
 from reassign.controller.objects.store import Store, refresh
 from reassign.core.cluster import where_throttled
+from reassign.core.configs.diff import with_taken_over
 from reassign.core.model.read_back import DeclaredCluster
 from reassign.core.model.record import Record, spread, write_record
 from reassign.core.model.resource import Resource
-from reassign.core.throttle.diff import with_taken_over
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object
 
@@ -93,7 +93,7 @@ class Records:
         """Write whether cancels of other clients' moves may be under way."""
         await self._write_cluster(cluster, foreign_cancels=sent)
 
-    async def write_throttle(self, cluster: DeclaredCluster, throttle: RecordedThrottles | None) -> None:
+    async def write_throttle(self, cluster: DeclaredCluster, throttle: RecordedConfigs | None) -> None:
         """Write the throttles that are set, and the values to restore."""
         await self._write_cluster(cluster, throttle=throttle)
         if throttle is None:

@@ -26,13 +26,22 @@ from reassign.controller.writing.write_budget import WriteBudget
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.read_back import PlanStatusReadBack, StatusReadBack
-from reassign.core.model.record import Record, active
+from reassign.core.model.record import Entry, Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
 from reassign.core.partition.undo import released
 from reassign.core.plans.model import PlanResource, Unread
 from reassign.core.report.conditions import ConditionState, conditions
-from reassign.core.report.events import Event, Happened, cancellations, halvings, plan_transitions, rebuilt, transitions
+from reassign.core.report.events import (
+    Event,
+    Happened,
+    cancellations,
+    halvings,
+    order_not_restored,
+    plan_transitions,
+    rebuilt,
+    transitions,
+)
 from reassign.core.report.statuses import blind
 from reassign.errors import ConflictError, Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
@@ -91,9 +100,8 @@ class Writer:
         if at_deadline:
             note = f"deletionDeadlineSeconds is over with {counted(len(left), 'partition')} not brought back: {first}"
             event = Event(True, Happened.CANCEL_ABANDONED, note)
-        elif any(e.problem and e.problem.reason is Reason.INVALID_REPLICA_ASSIGNMENT for e in record.values()):
-            note = "the brokers refused the original order of some partitions"
-            event = Event(True, Happened.ORDER_NOT_RESTORED, note)
+        elif orders := {tp: entry.original for tp, entry in record.items() if _order_refused(entry)}:
+            event = order_not_restored(orders)
         elif left:
             event = Event(
                 False,
@@ -265,6 +273,10 @@ class Writer:
 
     async def record_event(self, obj: Object, event: Event) -> None:
         await self._events.record(obj, "Warning" if event.warning else "Normal", event.reason, event.note, "Reconcile")
+
+
+def _order_refused(entry: Entry) -> bool:
+    return entry.problem is not None and entry.problem.reason is Reason.INVALID_REPLICA_ASSIGNMENT
 
 
 def _changed(resource: Resource | PlanResource) -> ConflictError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from reassign.api.common import byte_limit_of
 from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, NamespaceLimits
 from reassign.api.partition_reassignment import Throttle
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
@@ -18,13 +18,13 @@ from reassign.errors import Reason
 
 
 @dataclass(frozen=True, slots=True)
-class ThrottleRules:
-    """The throttle that a cluster gives to its resources, its bounds, and the record of what is set."""
+class ConfigRules:
+    """The throttle that a cluster gives to its resources, its bounds, the cordons, and the record of what is set."""
 
     default: Throttle = field(default_factory=Throttle)
     minimum: int | str | None = None
     maximum: int | str | None = None
-    record: RecordedThrottles | None = None
+    record: RecordedConfigs | None = None
     older: Problem | None = None
     """An older KafkaCluster for the same brokers that is served: nothing new is set."""
     younger: Problem | None = None
@@ -34,9 +34,11 @@ class ThrottleRules:
     it has set over ours is left to it."""
     permission: Permission | None = None
     """Whose moves are throttled; None: all. What is set for others stays until their moves end."""
+    cordons: frozenset[int] = frozenset()
+    """The brokers that are to be cordoned."""
 
     @classmethod
-    def of(cls, cluster: KafkaClusterSpec, record: RecordedThrottles | None = None) -> ThrottleRules:
+    def of(cls, cluster: KafkaClusterSpec, record: RecordedConfigs | None = None) -> ConfigRules:
         return cls(cluster.throttle or Throttle(), cluster.limits.min_throttle, cluster.limits.max_throttle, record)
 
 
@@ -50,9 +52,16 @@ class ClusterRules:
     execution: Execution = Execution.RUN
     permission: Permission | None = None
     """None: every namespace may move everything."""
-    throttle: ThrottleRules = field(default_factory=ThrottleRules)
+    throttle: ConfigRules = field(default_factory=ConfigRules)
     unreadable: Collection[str] = ()
     """Namespaces that can be neither read nor written now."""
+    cordons: frozenset[int] = frozenset()
+    """The brokers that are to take no new replicas."""
+
+    @property
+    def wanted_cordons(self) -> frozenset[int]:
+        """The brokers that are to be cordoned now: none while the brake undoes what is in flight."""
+        return frozenset() if self.undo else self.cordons
 
     @property
     def small_move_bytes(self) -> int:

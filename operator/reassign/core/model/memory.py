@@ -145,6 +145,8 @@ class Recent:
     """Who has the moves in flight, also after a resource went before they had ended."""
     reports: LogDirReports = field(default_factory=LogDirReports)
     """The reports on log directories."""
+    lifting: frozenset[int] = frozenset()
+    """The brokers whose cordon is being lifted, or was until just now: the controllers may not know yet."""
 
     def observe(
         self,
@@ -190,7 +192,7 @@ class Recent:
         instructed: list[tuple[AlterLogDirs, float]] = []
 
         def refuse(tp: TopicPartition, request: Request, problem: Problem) -> None:
-            refused[tp, request] = _refusal(refused.get((tp, request)), problem, at, LONGEST_RETRY_SECONDS)
+            refused[tp, request] = refused_again(refused.get((tp, request)), problem, at, LONGEST_RETRY_SECONDS)
 
         for fact in facts:
             match fact:
@@ -235,7 +237,7 @@ class Recent:
         for uid, problem in unwritten.items():
             away = problem.reason is Reason.API_SERVER_UNAVAILABLE
             longest = RETRY_SECONDS if away else LONGEST_RETRY_SECONDS
-            found[uid] = _refusal(found.get(uid), problem, self.now, longest)
+            found[uid] = refused_again(found.get(uid), problem, self.now, longest)
         return replace(self, unwritten=found)
 
     def remember_changes(self, outcomes: Mapping[Change, Outcome]) -> Recent:
@@ -321,6 +323,7 @@ class Recent:
         return refusal.problem if refusal and refusal.until > self.now else None
 
 
-def _refusal(before: Refusal | None, problem: Problem, at: float, longest: float) -> Refusal:
+def refused_again(before: Refusal | None, problem: Problem, at: float, longest: float) -> Refusal:
+    """Return the refusal of a request that was made at this moment: it is made again after twice the last delay."""
     delay = min(before.delay * 2, longest) if before else RETRY_SECONDS
     return Refusal(problem, at + delay, delay)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.core.model.configs import Change, ConfigKey, ConfigResourceType, Observed, put
 from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarding, Write
 from reassign.core.model.steps import Outcome, Result
@@ -104,7 +104,7 @@ class RecentChanges:
             since = max(since, self.forwarding.shown(Write(broker, self.earlier.at), reader))
         return self.now - since >= SETTLE_SECONDS
 
-    def in_doubt(self, record: RecordedThrottles | None) -> list[Write]:
+    def in_doubt(self, record: RecordedConfigs | None) -> list[Write]:
         """Return the writes without an answer, and those of an earlier process that are recorded."""
         found = [sent.write for sent in self.sent if not sent.answered]
         if record is None or (self.now and not self.earlier):

@@ -87,14 +87,20 @@ class LogDir:
     """
 
     online: bool = True
-    cordoned: bool = False
-    """The broker itself puts no new replicas into a cordoned directory (KIP-1066)."""
+    cordoned: bool | None = False
+    """The broker itself puts no new replicas into a cordoned directory (KIP-1066). None: its version does not say."""
     total: int | None = None
     usable: int | None = None
     logs: Mapping[TopicPartition, int] = field(default_factory=dict)
     futures: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Copies under way from another directory of the broker (KIP-113), which replace the main log once they have caught
     up."""
+
+
+def cordoned(directories: Mapping[str, LogDir]) -> bool | None:
+    """Whether all directories of a broker that are online are cordoned; None where its version does not say."""
+    there = [directory.cordoned for directory in directories.values() if directory.online]
+    return None if not there or None in there else all(there)
 
 
 Sizes = Mapping[TopicPartition, Mapping[int, int]]

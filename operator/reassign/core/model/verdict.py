@@ -30,6 +30,8 @@ class Verdict:
     """Whether it is released at its deletion deadline, with moves still in flight."""
     partial: bool = False
     """Whether a bug kept it from being judged any further than its undo: nothing more is said of it."""
+    unrestored: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """The original order of partitions that are back without it, since the brokers refused it."""
 
     @classmethod
     def of(cls, resource: Resource, record: Record, *, expired: bool = False) -> Verdict:

@@ -33,7 +33,7 @@ KNOWN = frozenset(Reason)
 CHANGED = (Reason.IN_FLIGHT_ELSEWHERE, Reason.TOPIC_RECREATED)
 """Why a step was not sent: the partition is not as it was judged, so that it is judged again."""
 GIVE_UP = (Reason.INVALID_REPLICA_ASSIGNMENT, Reason.UNKNOWN_TOPIC_OR_PARTITION)
-"""Refusals of a restore that no retry can change: a broker of the original ones, or the topic, is gone."""
+"""Refusals of a restore that no retry can change: an original broker is gone or cordoned, or the topic is gone."""
 REPEATED = Problem(
     Reason.IN_FLIGHT_ELSEWHERE,
     "another client has begun the same move again after it was cancelled to make way; stop that client, or leave "
@@ -111,7 +111,15 @@ def settle_steps(
         if row.put_off and (problem := row.said(SayingKind.PROBLEM)):
             rows[tp] = replace(row, waits=BLOCKED)
             facts.append(Refused(tp, row.put_off, problem))
-    verdict = verdict.with_rows(rows)
+    unrestored = {
+        tp: step.replicas
+        for tp, row in rows.items()
+        if row.entry is None and verdict.rows[tp].state is State.RESTORING
+        for step in row.steps
+        if isinstance(step, Alter) and step in outcomes
+        if outcomes[step].reason is Reason.INVALID_REPLICA_ASSIGNMENT
+    }
+    verdict = replace(verdict.with_rows(rows), unrestored=unrestored)
     return verdict.with_rows(_ended(verdict, recent, at)), recent.remember(facts, at)
 
 
@@ -177,11 +185,15 @@ def _cancel_answered(resource: Resource, row: Row, entry: Entry, step: Cancel, o
 def _restore_answered(
     resource: Resource, row: Row, entry: Entry, step: Alter, outcome: Outcome, recent: Recent
 ) -> Answered:
-    """Forget a partition that is back; while its resource is being deleted, its record keeps the entry."""
+    """Forget a partition that is back; while its resource is being deleted, its record keeps the entry.
+
+    Controllers refuse an order that names a cordoned broker (Kafka 4.4). While that is being lifted, this passes.
+    """
     refused = outcome.result is not Result.APPLIED
     if outcome.reason in CHANGED:
         return row, ()
-    if refused and outcome.reason not in GIVE_UP:
+    passes = outcome.reason is Reason.INVALID_REPLICA_ASSIGNMENT and not recent.lifting.isdisjoint(entry.original)
+    if refused and (passes or outcome.reason not in GIVE_UP):
         return row.with_saying(SayingKind.PROBLEM, outcome.problem), (Refused(step.tp, step.replicas, outcome.problem),)
     facts = (Restored(resource.uid, step.tp),)
     if (entry.log_dirs and not refused) or step.tp in recent.unanswered:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -10,7 +10,9 @@ from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
+from reassign.core.configs.cordons import CordonChange, CordonNews
 from reassign.core.model.record import Record, active, recorded_problem
+from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.waits import PASSES, QUEUES
 from reassign.errors import Reason
 from reassign.text import counted, listed, plural
@@ -39,7 +41,8 @@ class Happened(StrEnum):
     CANCEL_ABANDONED = "CancelAbandoned"
     """`deletionDeadlineSeconds` has passed before all was undone. The note names what goes on."""
     ORDER_NOT_RESTORED = "OrderNotRestored"
-    """After a cancel the brokers refused the original order of some replicas."""
+    """After a cancel the brokers refused the original order of some replicas, such as because one of them is cordoned.
+    The note has the order: restore it with a PartitionReassignment when the broker takes replicas again."""
     REASSIGNMENT_ORPHANED = "ReassignmentOrphaned"
     """The resource was deleted, and the moves that the note names go on."""
     REASSIGNMENT_RELEASED = "ReassignmentReleased"
@@ -64,9 +67,18 @@ class Happened(StrEnum):
     THROTTLE_DRIFT_REPEATED = "ThrottleDriftRepeated"
     """Another client changed throttles in use three times or more: find it. The waits between changes grow, and no
     throttled move begins before its throttle stands."""
+    BROKER_CORDONED = "BrokerCordoned"
+    """A broker takes no new replicas any more, by the operator."""
+    BROKER_UNCORDONED = "BrokerUncordoned"
+    """The operator has lifted its cordon of a broker, or taken back one that had no effect. The note says which."""
+    CORDON_DRIFT = "CordonDrift"
+    """Another client removed the operator's cordon of a broker. After the third time it is not set again: find that
+    client."""
+    CORDONS_LEFT = "CordonsLeft"
+    """A KafkaCluster is gone, and brokers that are down still have its cordons. The note has what to do."""
     THROTTLES_ORPHANED = "ThrottlesOrphaned"
-    """A KafkaCluster was deleted with `deletionPolicy: Orphan` while throttles were set: restore them on the brokers
-    and topics that the note names."""
+    """A KafkaCluster was deleted with `deletionPolicy: Orphan` while throttles or cordons were set: restore them on the
+    brokers and topics that the note names."""
 
 
 WARNINGS = (
@@ -108,6 +120,18 @@ def rebuilt(record: Record) -> Event:
         f"{plural(adopted, 'counts', 'count')} as its own now, and the original order is not known"
     )
     return Event(True, Happened.RECORD_REBUILT, note)
+
+
+def cordon_events(news: Iterable[CordonNews]) -> list[Event]:
+    """Return the events of what has become of cordons."""
+    return [Event(what is CordonChange.REMOVED, Happened(what), message) for what, message in news]
+
+
+def order_not_restored(orders: Mapping[TopicPartition, Sequence[int]]) -> Event:
+    """Return the event of partitions whose original order the brokers refused, with that order."""
+    note = f"the brokers refused the original order of {counted(len(orders), 'partition')}: "
+    were = (f"{tp} had {list(replicas)}" for tp, replicas in sorted(orders.items()))
+    return Event(True, Happened.ORDER_NOT_RESTORED, note + listed(were, most=20, separator="; "))
 
 
 def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:

@@ -1,4 +1,4 @@
-"""Throttle: from what is recorded, wanted and observed to the record from now on, and the changes to make.
+"""Diff: from what is recorded, wanted and observed to the record from now on, and the changes to make.
 
 Everything is judged anew at each tick. What is wanted and not observed is set, again if need be; what is recorded and
 no longer wanted is restored; it leaves the record once a read that cannot be stale shows it restored. The record is
@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from reassign.api.config_keys import CORDONED_LOG_DIRS, LOG_DIR_RATE
 from reassign.api.limits import (
     MAX_CONFIG_CHARACTERS,
     MAX_THROTTLE_RECORD_BYTES,
@@ -23,18 +24,14 @@ from reassign.api.limits import (
     MAX_THROTTLED_TOPICS,
 )
 from reassign.api.reassignment_record import (
-    BrokerThrottle,
+    BrokerConfigs,
     CopiedTopic,
-    RecordedThrottles,
-    ThrottleConfig,
-    TopicThrottle,
+    RecordedConfig,
+    RecordedConfigs,
+    TopicConfigs,
 )
-from reassign.api.throttle_configs import LOG_DIR_RATE
-from reassign.core.model.configs import ALL, Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op, items
-from reassign.core.model.problem import Problem
-from reassign.core.model.recent_changes import RecentChanges
-from reassign.core.model.snapshot import TopicPartition
-from reassign.core.throttle.desired import (
+from reassign.core.configs.cordons import CordonState
+from reassign.core.configs.desired import (
     KINDS,
     LogDirMove,
     ThrottledMove,
@@ -42,7 +39,11 @@ from reassign.core.throttle.desired import (
     log_dir_moves_of,
     wanted_configs,
 )
-from reassign.core.throttle.drift import drift_problem, longest_wait
+from reassign.core.configs.drift import drift_problem, longest_wait
+from reassign.core.model.configs import ALL, Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op, items
+from reassign.core.model.problem import Problem
+from reassign.core.model.recent_changes import RecentChanges
+from reassign.core.model.snapshot import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,14 @@ class Ours:
     """The value that we set before `value`, until a read shows `value`."""
 
 
-RecordedConfigs = dict[ConfigKey, Ours]
+Held = dict[ConfigKey, Ours]
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
     """The changes from what is set to what is wanted."""
 
-    record: RecordedThrottles | None
+    record: RecordedConfigs | None
     """The record from now on: it is written before the changes are made."""
     changes: tuple[Change, ...] = ()
     """In the order in which they are to be made."""
@@ -84,14 +85,14 @@ class ConfigDiff(NamedTuple):
     """What another client has changed."""
 
 
-def diff(status: RecordedThrottles | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
+def diff(status: RecordedConfigs | None, aim: WantedConfigs, observed: Observed, recent: RecentChanges) -> Diff:
     """Return the changes from what is recorded and observed to what is wanted.
 
     `observed` is a read of all that is recorded or wanted; a resource that the read misses is left alone.
     """
     seen = recent.over(observed)
-    record = read_throttles(status)
-    after: RecordedConfigs = {}
+    record = from_record(status)
+    after: Held = {}
     changes: list[Change] = []
     drifts: dict[ConfigKey, str] = {}
     keys = record.keys() | aim.values.keys() | aim.items.keys()
@@ -101,10 +102,10 @@ def diff(status: RecordedThrottles | None, aim: WantedConfigs, observed: Observe
         if judged.ours:
             after[key] = judged.ours
         changes += judged.changes
-        if judged.drift:
+        if judged.drift and key.config != CORDONED_LOG_DIRS:  # who removes a cordon is counted elsewhere
             drifts[key] = judged.drift
     changes.sort(key=lambda c: c.op in (Op.DELETE, Op.SUBTRACT))
-    return Diff(write_throttles(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
+    return Diff(to_record(after, aim), tuple(changes), drift_problem([*drifts.values()]), frozenset(drifts))
 
 
 def _judge(
@@ -117,7 +118,7 @@ def _judge(
     *,
     settled: bool,
 ) -> ConfigDiff:
-    if key.resource not in seen:
+    if key.resource not in seen or key in aim.left:
         return ConfigDiff(ours)
     configs = seen[key.resource]
     if configs is None:
@@ -212,13 +213,17 @@ def _joined(those: Iterable[str]) -> str:
 
 
 def fit(
-    status: RecordedThrottles | None, moves: Sequence[ThrottledMove], observed: Observed, recent: RecentChanges
+    status: RecordedConfigs | None,
+    moves: Sequence[ThrottledMove],
+    observed: Observed,
+    recent: RecentChanges,
+    cordons: Mapping[int, CordonState] | None = None,
 ) -> tuple[Diff, Sequence[ThrottledMove]]:
-    """Return the changes for as many moves as the record has room for, and these moves.
+    """Return the changes for the cordons and for as many moves as the record has room for, and these moves.
 
     Moves already recorded stay in any case; of the others the last ones are left out.
     """
-    record = read_throttles(status)
+    record = from_record(status)
     recorded = {key: frozenset(items(ours.value)) for key, ours in record.items()}
 
     between_dirs = log_dir_moves_of(status)
@@ -231,7 +236,7 @@ def fit(
     kept = list(moves)
     additions = [move for move in moves if not old(move)]
     while True:
-        diffed = diff(status, wanted_configs(kept, status), observed, recent)
+        diffed = diff(status, wanted_configs(kept, status, cordons), observed, recent)
         if not additions or not _too_large(diffed, observed, recent):
             return diffed, kept
         out = set(additions[len(additions) // 2 :])
@@ -252,7 +257,7 @@ def _too_large(diffed: Diff, observed: Observed, recent: RecentChanges) -> bool:
     return len(json.dumps(diffed.record.wire(), separators=(",", ":"))) > MAX_THROTTLE_RECORD_BYTES
 
 
-def read_throttles(status: RecordedThrottles | None) -> RecordedConfigs:
+def from_record(status: RecordedConfigs | None) -> Held:
     """Return the configurations in a record."""
     if status is None:
         return {}
@@ -266,39 +271,42 @@ def read_throttles(status: RecordedThrottles | None) -> RecordedConfigs:
     }
 
 
-def write_throttles(record: RecordedConfigs, aim: WantedConfigs) -> RecordedThrottles | None:
+def to_record(record: Held, aim: WantedConfigs) -> RecordedConfigs | None:
     """Return the record of configurations, ordered, so that equal records are equal bytes; None for an empty one."""
-    if not record:
+    if not record and not aim.cordon_removals:
         return None
-    resources: dict[ConfigResource, list[ThrottleConfig]] = defaultdict(list)
+    resources: dict[ConfigResource, list[RecordedConfig]] = defaultdict(list)
     for key, ours in sorted(record.items(), key=lambda pair: pair[0]):
-        config = ThrottleConfig(name=key.config, value=ours.value, prior=ours.prior, replacing=ours.replacing)
+        config = RecordedConfig(name=key.config, value=ours.value, prior=ours.prior, replacing=ours.replacing)
         resources[key.resource].append(config)
-    brokers = sorted((int(p.name), tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.BROKER)
+    brokers = {int(p.name): tuple(c) for p, c in resources.items() if p.type is ConfigResourceType.BROKER}
     topics = [(p.name, tuple(c)) for p, c in resources.items() if p.type is ConfigResourceType.TOPIC]
     with_rate = {int(key.resource.name) for key in record if key.config == LOG_DIR_RATE}
-    status = RecordedThrottles(
+    status = RecordedConfigs(
         users=aim.users,
         brokers=tuple(
-            BrokerThrottle(
-                broker=b, configs=c, copying=_by_topic(aim.log_dir_moves.get(b, ())) if b in with_rate else ()
+            BrokerConfigs(
+                broker=b,
+                configs=brokers.get(b, ()),
+                copying=_by_topic(aim.log_dir_moves.get(b, ())) if b in with_rate else (),
+                cordon_removals=aim.cordon_removals.get(b),
             )
-            for b, c in brokers
+            for b in sorted(brokers.keys() | aim.cordon_removals.keys())
         ),
-        topics=tuple(TopicThrottle(topic=t, configs=c) for t, c in topics),
+        topics=tuple(TopicConfigs(topic=t, configs=c) for t, c in topics),
     )
     return status.model_copy(update=dict(aim.rates))
 
 
-def with_taken_over(own: RecordedThrottles | None, left: RecordedThrottles) -> RecordedThrottles | None:
+def with_taken_over(own: RecordedConfigs | None, left: RecordedConfigs) -> RecordedConfigs | None:
     """Return the record of a KafkaCluster with what another one has set on the same brokers, and its prior values."""
-    mine, theirs = read_throttles(own), read_throttles(left)
+    mine, theirs = from_record(own), from_record(left)
     both = {key: _as_one(key, mine[key], theirs[key]) for key in mine.keys() & theirs.keys()}
     moves, more = log_dir_moves_of(own), log_dir_moves_of(left)
     copied = {b: moves.get(b, frozenset()) | more.get(b, frozenset()) for b in moves.keys() | more.keys()}
     rates = {kind: getattr(own, kind, None) or getattr(left, kind) for kind in KINDS}
     wanted = WantedConfigs(rates=rates, users=own.users if own else (), log_dir_moves=copied)
-    taken = write_throttles({**theirs, **mine, **both}, wanted)
+    taken = to_record({**theirs, **mine, **both}, wanted)
     return taken and taken.model_copy(update={"via": own.via, "sent_at": own.sent_at} if own else {})
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from reassign.core.configs.desired import LogDirMove, ThrottledMove, WantedConfigs
+from reassign.core.configs.missing import configs_of, missing_configs
 from reassign.core.model.configs import ConfigKey, ConfigResource, Observed
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.problem import Problem
@@ -15,8 +17,6 @@ from reassign.core.model.row import Row, SayingKind
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.steps import AlterLogDirs, Step
 from reassign.core.model.verdict import Verdict
-from reassign.core.throttle.desired import LogDirMove, ThrottledMove, WantedConfigs
-from reassign.core.throttle.missing import configs_of, missing_configs
 from reassign.errors import Reason
 
 

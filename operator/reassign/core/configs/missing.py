@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from reassign.core.configs.desired import ThrottledMove, WantedConfigs, rate_keys, wanted_configs
 from reassign.core.model.configs import ALL, ConfigKey, Observed, items
-from reassign.core.throttle.desired import ThrottledMove, WantedConfigs, rate_keys, wanted_configs
 
 
 def missing_configs(

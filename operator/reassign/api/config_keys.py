@@ -1,5 +1,5 @@
 """The configurations of brokers and topics that throttle replication (KIP-73) and copies between log directories
-(KIP-113)."""
+(KIP-113), or cordon a broker (KIP-1066)."""
 
 from __future__ import annotations
 
@@ -12,3 +12,5 @@ LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """Lists of a topic's replicas that these rates hold for."""
 BROKER_RATES = (*RATES, LOG_DIR_RATE)
 """All rates of a broker."""
+CORDONED_LOG_DIRS = "cordoned.log.dirs"
+"""The directories of a broker that take no new replicas, between commas, or `*` for all (KIP-1066)."""

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, get_args
 
 from reassign.api.common import GREATEST_RATE, LEAST_RATE, bytes_per_second
+from reassign.api.config_keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, LISTS, LOG_DIR_RATE, RATES
 from reassign.api.kafka_cluster import ThrottleUser
 from reassign.api.limits import MAX_USERS
 from reassign.api.partition_reassignment import Throttle
-from reassign.api.reassignment_record import RecordedThrottles
-from reassign.api.throttle_configs import FOLLOWER_REPLICAS, LEADER_REPLICAS, LISTS, LOG_DIR_RATE, RATES
-from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.api.reassignment_record import RecordedConfigs
+from reassign.core.configs.cordons import ALL_LOG_DIRS, CordonState, cordon_key
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType, items
 from reassign.core.model.log_dirs import placements
 from reassign.core.model.memory import Recent
@@ -79,7 +80,7 @@ KINDS = sorted(kind.kind for kind in get_args(ThrottledMove))
 
 @dataclass(frozen=True, slots=True)
 class WantedConfigs:
-    """The configurations that throttle some partitions."""
+    """The configurations that throttle some partitions, and cordon some brokers."""
 
     rates: Mapping[str, int | None] = field(default_factory=dict)
     """The rate of each kind of move."""
@@ -90,6 +91,10 @@ class WantedConfigs:
     """Items of configurations that are lists."""
     log_dir_moves: Mapping[int, frozenset[TopicPartition]] = field(default_factory=dict)
     """Partitions that are copied between the log directories of each broker."""
+    left: frozenset[ConfigKey] = frozenset()
+    """Configurations that are left as they are for now."""
+    cordon_removals: Mapping[int, int] = field(default_factory=dict)
+    """How often others removed the cordon of each broker."""
 
 
 class Rates(NamedTuple):
@@ -99,7 +104,7 @@ class Rates(NamedTuple):
     log_dir: int | None
 
 
-def rates_of(throttle: Throttle | None, rules: ThrottleRules) -> Rates:
+def rates_of(throttle: Throttle | None, rules: ConfigRules) -> Rates:
     """Return the rates that a resource asks for, or its KafkaCluster in its place, within the bounds."""
     own, default = throttle or Throttle(), rules.default
     least, most = rules.minimum or LEAST_RATE, rules.maximum or GREATEST_RATE
@@ -110,13 +115,13 @@ def rates_of(throttle: Throttle | None, rules: ThrottleRules) -> Rates:
     return Rates(bounded(own.inter_broker or default.inter_broker), bounded(own.log_dir or default.log_dir))
 
 
-def bounded(resource: Resource, rules: ThrottleRules) -> Resource:
+def bounded(resource: Resource, rules: ConfigRules) -> Resource:
     """Mark a resource as unsupported where it asks for a rate out of bounds: it cannot start anything."""
     problem = out_of_bounds(resource.spec.throttle, rules, "spec.throttle")
     return replace(resource, unsupported=problem) if problem and not resource.unsupported else resource
 
 
-def out_of_bounds(throttle: Throttle | None, rules: ThrottleRules, field: str) -> Problem | None:
+def out_of_bounds(throttle: Throttle | None, rules: ConfigRules, field: str) -> Problem | None:
     """Return why a throttle is refused, or None."""
     rates, least, most = throttle or Throttle(), rules.minimum, rules.maximum
     for name, asked in (("interBroker", rates.inter_broker), ("logDir", rates.log_dir)):
@@ -135,9 +140,7 @@ def out_of_bounds(throttle: Throttle | None, rules: ThrottleRules, field: str) -
     return None
 
 
-def desired(
-    verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ThrottleRules, recent: Recent
-) -> list[ThrottledMove]:
+def desired(verdicts: Sequence[Verdict], snapshot: Snapshot, rules: ConfigRules, recent: Recent) -> list[ThrottledMove]:
     """Return the moves to throttle: partitions in flight first, then partitions about to start, in their order."""
     moves: list[ThrottledMove] = []
     held: set[TopicPartition] = set()
@@ -153,7 +156,7 @@ def desired(
     return [*left_moves(rules.record, held, snapshot), *left, *moves]
 
 
-def _permitted(verdict: Verdict, rules: ThrottleRules) -> Record:
+def _permitted(verdict: Verdict, rules: ConfigRules) -> Record:
     """Return the active entries of the topics that the resource's namespace may move now."""
     found, namespace, permission = active(verdict.record), verdict.resource.namespace, rules.permission
     if permission is None:
@@ -181,7 +184,7 @@ def _copied(tp: TopicPartition, entry: Entry, snapshot: Snapshot) -> tuple[froze
     return frozenset(entry.original), entry.added
 
 
-def left_moves(record: RecordedThrottles, held: Set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
+def left_moves(record: RecordedConfigs, held: Set[TopicPartition], snapshot: Snapshot) -> list[InterBrokerMove]:
     """Return moves in flight that we throttled and no resource holds any more: they stay throttled until they end."""
     ours: dict[TopicPartition, dict[str, set[int]]] = defaultdict(lambda: {config: set() for config in LISTS})
     for topic in record.topics:
@@ -199,7 +202,7 @@ def left_moves(record: RecordedThrottles, held: Set[TopicPartition], snapshot: S
 
 
 def _left_log_dir_moves(
-    record: RecordedThrottles, held: set[TopicPartition], snapshot: Snapshot, recent: Recent
+    record: RecordedConfigs, held: set[TopicPartition], snapshot: Snapshot, recent: Recent
 ) -> list[LogDirMove]:
     """Return copies between log directories that we throttled and no resource holds any more.
 
@@ -219,7 +222,7 @@ def _left_log_dir_moves(
     return [LogDirMove(tp, frozenset(brokers)) for tp, brokers in left.items()]
 
 
-def log_dir_moves_of(record: RecordedThrottles | None) -> dict[int, frozenset[TopicPartition]]:
+def log_dir_moves_of(record: RecordedConfigs | None) -> dict[int, frozenset[TopicPartition]]:
     """Return the partitions that a record says are copied between log directories, by broker."""
     return {
         b.broker: frozenset(TopicPartition(c.topic, number) for c in b.copying for number in c.partitions)
@@ -233,8 +236,14 @@ def rate_keys(move: ThrottledMove) -> list[ConfigKey]:
     return [ConfigKey(broker, config) for broker in brokers for config in move.configs]
 
 
-def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | None) -> WantedConfigs:
-    """Return one rate of each kind for all moves; moves that no resource holds any more keep the rate set last."""
+def wanted_configs(
+    moves: Iterable[ThrottledMove], record: RecordedConfigs | None, cordons: Mapping[int, CordonState] | None = None
+) -> WantedConfigs:
+    """Return one rate of each kind for all moves, and the cordons of brokers.
+
+    Moves that no resource holds any more keep the rate set last.
+    """
+    cordons = cordons or {}
     moves = list(moves)
     rates = {kind: _least(moves, kind, getattr(record, kind) if record else None) for kind in KINDS}
     values: dict[ConfigKey, str] = {}
@@ -250,12 +259,15 @@ def wanted_configs(moves: Iterable[ThrottledMove], record: RecordedThrottles | N
             listed[key] |= those
         if move.user:
             users[move.user.uid] = move.user
+    values |= {cordon_key(broker): ALL_LOG_DIRS for broker, cordon in cordons.items() if cordon.held}
     return WantedConfigs(
         rates=rates,
         users=tuple(users[uid] for uid in sorted(users))[:MAX_USERS],
         values=values,
         items={key: frozenset(those) for key, those in listed.items()},
         log_dir_moves={broker: frozenset(tps) for broker, tps in log_dir_moves.items()},
+        left=frozenset(cordon_key(broker) for broker, cordon in cordons.items() if cordon.left),
+        cordon_removals={broker: cordon.removals for broker, cordon in cordons.items() if cordon.removals},
     )
 
 

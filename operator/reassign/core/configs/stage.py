@@ -1,4 +1,4 @@
-"""The throttle stage of a decision: what to record, what to change, what to read next, and what waits for that."""
+"""The stage of a decision for throttles and cordons: what to record, change and read next, and what waits for that."""
 
 from __future__ import annotations
 
@@ -6,8 +6,32 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from reassign.api.reassignment_record import RecordedThrottles
-from reassign.core.model.cluster_rules import ThrottleRules
+from reassign.api.config_keys import CORDONED_LOG_DIRS
+from reassign.api.reassignment_record import RecordedConfigs
+from reassign.core.configs.cordons import (
+    CordonMemory,
+    CordonNews,
+    CordonReason,
+    CordonState,
+    ReadCordons,
+    cordon_key,
+    judge_cordons,
+    live_brokers,
+    news,
+)
+from reassign.core.configs.desired import (
+    ThrottledMove,
+    WantedConfigs,
+    desired,
+    left_moves,
+    log_dir_moves_of,
+    rate_keys,
+    wanted_configs,
+)
+from reassign.core.configs.diff import Diff, fit, from_record, to_record
+from reassign.core.configs.gate import ThrottleState, Unthrottled, hold_back
+from reassign.core.configs.unrecorded import unrecorded
+from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Configs, Observed
 from reassign.core.model.forwarding import Write
 from reassign.core.model.memory import Recent
@@ -17,18 +41,6 @@ from reassign.core.model.row import BLOCKED, SayingKind
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict
-from reassign.core.throttle.desired import (
-    ThrottledMove,
-    WantedConfigs,
-    desired,
-    left_moves,
-    log_dir_moves_of,
-    rate_keys,
-    wanted_configs,
-)
-from reassign.core.throttle.diff import Diff, fit, read_throttles, write_throttles
-from reassign.core.throttle.gate import ThrottleState, Unthrottled, hold_back
-from reassign.core.throttle.unrecorded import unrecorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +60,24 @@ class ConfigRead:
 
 
 @dataclass(frozen=True, slots=True)
-class ThrottleMemory:
-    """What this process remembers of the throttles of a cluster."""
+class ConfigMemory:
+    """What this process remembers of the throttles and cordons of a cluster."""
 
     recent: RecentChanges
     problems: Mapping[ConfigResource, Problem] = field(default_factory=dict)
     """Why the last changes were refused."""
     compared: bool = False
     """Whether what is set has been compared with the record once."""
+    cordons: CordonMemory = field(default_factory=CordonMemory)
 
 
 @dataclass(frozen=True, slots=True)
-class ThrottleDecision:
-    """What to record of the throttles of a cluster, what to change, and what to read next."""
+class ConfigDecision:
+    """What to record of the throttles and cordons of a cluster, what to change, and what to read next."""
 
-    record: RecordedThrottles | None = None
+    record: RecordedConfigs | None = None
     """The record from now on: it is written before the changes are made."""
-    before: RecordedThrottles | None = None
+    before: RecordedConfigs | None = None
     """The record that it was decided by."""
     changes: tuple[Change, ...] = ()
     """In the order in which they are to be made."""
@@ -88,6 +101,15 @@ class ThrottleDecision:
     """What the kept moves need."""
     live: frozenset[int] = frozenset()
     """The brokers whose configurations can be changed now."""
+    cordons: Mapping[int, CordonState] = field(default_factory=dict)
+    """The state of each cordon that is wanted, by broker. None is known where the configurations are `untouched`."""
+    news: tuple[CordonNews, ...] = ()
+    """What has become of cordons, for events."""
+
+    @property
+    def cordons_awaited(self) -> bool:
+        """Whether a cordon is still to be in force."""
+        return any(cordon.reason is CordonReason.NOT_YET for cordon in self.cordons.values())
 
 
 class Extent(Enum):
@@ -98,41 +120,58 @@ class Extent(Enum):
     NOTHING = "nothing"
 
 
-def decide_throttles(
+def decide_configs(
     verdicts: Sequence[Verdict],
     snapshot: Snapshot,
     read: ConfigRead,
-    memory: ThrottleMemory,
+    memory: ConfigMemory,
     recent: Recent,
-    rules: ThrottleRules,
-) -> tuple[list[Verdict], ThrottleDecision, ThrottleMemory]:
-    """Decide how throttles become what the moves want, and hold back the moves that have to wait for it."""
+    rules: ConfigRules,
+) -> tuple[list[Verdict], ConfigDecision, ConfigMemory]:
+    """Decide how throttles and cordons become what is wanted, and hold back the moves that have to wait for it."""
     memory = replace(memory, recent=_recent_changes(memory.recent, read, recent, rules.record))
     extent = _extent(snapshot, recent, rules)
     verdicts = _held_by_others(verdicts, snapshot, recent, rules)
     if extent is Extent.NOTHING:
-        return list(verdicts), ThrottleDecision(rules.record, untouched=True), memory
-    live = frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
+        return list(verdicts), ConfigDecision(rules.record, untouched=True), memory
+    live, wanted = live_brokers(snapshot), rules.cordons if extent is Extent.SET else frozenset[int]()
+    met = {**memory.problems, **read.problems}
+    memory = replace(memory, cordons=memory.cordons.observe(wanted, rules.record, snapshot, met, recent.now))
     moves = desired(verdicts if extent is Extent.SET else (), snapshot, rules, recent)
     reads = _to_read(moves, live)
     unread = [move for move, resources in reads.items() if not resources <= read.results.keys()]
     if unread:
         verdicts = _held_until_read(verdicts, unread, snapshot, recent)
         moves = desired(verdicts if extent is Extent.SET else (), snapshot, rules, recent)
-    recorded = frozenset(key.resource for key in read_throttles(rules.record) if _can_be_set(key.resource, live))
-    decision = replace(
-        _fitting(moves, read, memory, recent, rules, live),
-        reads=recorded.union(*reads.values()),
-        awaited=bool(unread),
+    recorded = frozenset(key.resource for key in from_record(rules.record) if _can_be_set(key.resource, live))
+    to_cordon = _resources(map(cordon_key, wanted), live)
+    cordons, after = judge_cordons(
+        memory.cordons, rules.record, snapshot, _cordon_read(read, memory, wanted, rules), recent
     )
+    decision = _fitting(moves, cordons, read, memory, recent, rules, live)
+    decision = replace(
+        decision,
+        reads=recorded.union(to_cordon, *reads.values()),
+        awaited=bool(unread or to_cordon - read.results.keys()),
+        cordons=cordons,
+        news=news(rules.record, decision.record, cordons, memory.cordons),
+    )
+    memory = replace(memory, cordons=after)
     if not (memory.compared or unread or recorded - read.results.keys() or read.problems):
         decision = replace(decision, warnings=_unrecorded(moves, snapshot, read, rules.record))
         memory = replace(memory, compared=True)
     return list(verdicts), decision, memory
 
 
+def _cordon_read(read: ConfigRead, memory: ConfigMemory, wanted: Set[int], rules: ConfigRules) -> ReadCordons:
+    """Return what a read shows of the cordons that are wanted."""
+    recorded = from_record(rules.record).keys()
+    settled = memory.recent.settled([*map(cordon_key, wanted)], recorded)
+    return ReadCordons(read.began, memory.recent.over(read.observed), settled, read.problems)
+
+
 def _recent_changes(
-    changes: RecentChanges, read: ConfigRead, recent: Recent, record: RecordedThrottles | None
+    changes: RecentChanges, read: ConfigRead, recent: Recent, record: RecordedConfigs | None
 ) -> RecentChanges:
     """Add what a read shows; a new process takes the last write from the record.
 
@@ -144,7 +183,7 @@ def _recent_changes(
     return changes.observe(read.began, recent.forwarding)
 
 
-def _extent(snapshot: Snapshot, recent: Recent, rules: ThrottleRules) -> Extent:
+def _extent(snapshot: Snapshot, recent: Recent, rules: ConfigRules) -> Extent:
     """Say what may be done. Beside an older KafkaCluster or a claim, throttles stay until their moves have ended.
 
     Nothing may be done while a younger KafkaCluster restores, or while our throttled moves run beside a claim.
@@ -155,7 +194,7 @@ def _extent(snapshot: Snapshot, recent: Recent, rules: ThrottleRules) -> Extent:
 
 
 def _held_by_others(
-    verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, rules: ThrottleRules
+    verdicts: Sequence[Verdict], snapshot: Snapshot, recent: Recent, rules: ConfigRules
 ) -> Sequence[Verdict]:
     """Hold back all throttled moves while another KafkaCluster or installation throttles these brokers."""
     waits = rules.older or rules.younger or rules.yields
@@ -184,18 +223,19 @@ def _to_read(moves: Sequence[ThrottledMove], live: frozenset[int]) -> Mapping[Th
 
 def _fitting(
     moves: Sequence[ThrottledMove],
+    cordons: Mapping[int, CordonState],
     read: ConfigRead,
-    memory: ThrottleMemory,
+    memory: ConfigMemory,
     recent: Recent,
-    rules: ThrottleRules,
+    rules: ConfigRules,
     live: frozenset[int],
-) -> ThrottleDecision:
-    """Decide for the moves whose throttles fit into the record."""
+) -> ConfigDecision:
+    """Decide for the cordons, and the moves whose throttles fit into the record."""
     record = rules.record
-    diff, kept = fit(record, moves, read.observed, memory.recent)
+    diff, kept = fit(record, moves, read.observed, memory.recent, cordons)
     if rules.yields:
         diff = replace(diff, record=_with_overwritten(record, diff.record, read.observed))
-    return ThrottleDecision(
+    return ConfigDecision(
         record=_with_problem(_sent(diff, record, memory.recent, recent), {**memory.problems, **read.problems}),
         before=record,
         changes=diff.changes,
@@ -204,22 +244,20 @@ def _fitting(
         drifted=frozenset() if memory.problems else diff.drifted,
         moves=moves,
         kept=kept,
-        aim=wanted_configs(kept, record),
+        aim=wanted_configs(kept, record, cordons),
         live=live,
     )
 
 
 def _unrecorded(
-    moves: Sequence[ThrottledMove], snapshot: Snapshot, read: ConfigRead, record: RecordedThrottles | None
+    moves: Sequence[ThrottledMove], snapshot: Snapshot, read: ConfigRead, record: RecordedConfigs | None
 ) -> tuple[Problem, ...]:
     """Return a warning of throttles that are set and not recorded."""
     lost = unrecorded(moves, snapshot.reassignments.keys(), record, read.observed) if moves or record else None
     return (lost,) if lost else ()
 
 
-def _sent(
-    diff: Diff, before: RecordedThrottles | None, changes: RecentChanges, recent: Recent
-) -> RecordedThrottles | None:
+def _sent(diff: Diff, before: RecordedConfigs | None, changes: RecentChanges, recent: Recent) -> RecordedConfigs | None:
     """Add the broker that the changes of topics go to, and the time; without changes both stay as they were.
 
     Where another broker may still apply an earlier change, no broker is named: then only time ends the doubt.
@@ -246,13 +284,14 @@ def _as_refused(verdict: Verdict, unread: Set[TopicPartition], recent: Recent) -
     )
 
 
-def remember_throttles(
-    memory: ThrottleMemory, decision: ThrottleDecision, outcomes: Mapping[Change, Outcome], at: float
-) -> ThrottleMemory:
+def remember_configs(
+    memory: ConfigMemory, decision: ConfigDecision, outcomes: Mapping[Change, Outcome], at: float
+) -> ConfigMemory:
     """Return what is remembered after the changes; `at` is when they ended."""
     return replace(
         memory,
         recent=memory.recent.remember(outcomes, at).drifted(decision.drifted & {c.key for c in outcomes}, at),
+        cordons=memory.cordons.remember(outcomes, at),
         problems={r: problem for r, problem in _failed(outcomes).items() if _can_be_set(r, decision.live)},
     )
 
@@ -261,7 +300,7 @@ def gate_throttles(
     verdicts: Sequence[Verdict],
     snapshot: Snapshot,
     read: ConfigRead,
-    decision: ThrottleDecision,
+    decision: ConfigDecision,
     recent: RecentChanges,
     outcomes: Mapping[Change, Outcome],
 ) -> list[Verdict]:
@@ -276,20 +315,30 @@ def _failed(outcomes: Mapping[Change, Outcome]) -> dict[ConfigResource, Problem]
 
 
 def readable(
-    record: RecordedThrottles | None, reads: Iterable[ConfigResource], brokers: Mapping[int, Broker]
+    record: RecordedConfigs | None, reads: Iterable[ConfigResource], brokers: Mapping[int, Broker]
 ) -> set[ConfigResource]:
     """Return what is recorded, or was asked for by a decision, and can be read."""
     live = frozenset(b.id for b in brokers.values() if not b.fenced)
-    recorded = (key.resource for key in read_throttles(record))
+    recorded = (key.resource for key in from_record(record))
     return {resource for resource in (*recorded, *reads) if _can_be_set(resource, live)}
 
 
-def left_to_restore(record: RecordedThrottles | None, brokers: Mapping[int, Broker]) -> bool:
-    """Whether a record has something to restore; on brokers that are no longer registered it cannot be."""
-    return record is not None and bool(record.topics or any(b.broker in brokers for b in record.brokers))
+def left_to_restore(
+    record: RecordedConfigs | None, brokers: Mapping[int, Broker], cordons: Set[int] = frozenset()
+) -> bool:
+    """Whether a record has something to restore; on brokers that are no longer registered it cannot be.
+
+    The `cordons` of these brokers are not waited for: they are wanted, or the broker is down for too long.
+    """
+    if record is None:
+        return False
+    to_restore = (
+        b.broker for b in record.brokers for c in b.configs if c.name != CORDONED_LOG_DIRS or b.broker not in cordons
+    )
+    return bool(record.topics) or any(broker in brokers for broker in to_restore)
 
 
-def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Collection[TopicPartition]:
+def left_in_flight(record: RecordedConfigs | None, snapshot: Snapshot) -> Collection[TopicPartition]:
     """Return the moves in flight that a record has throttles for, with and without a resource."""
     if record is None:
         return ()
@@ -297,7 +346,7 @@ def left_in_flight(record: RecordedThrottles | None, snapshot: Snapshot) -> Coll
     return between_brokers.union(*log_dir_moves_of(record).values())
 
 
-def needed(record: RecordedThrottles | None, snapshot: Snapshot) -> bool:
+def needed(record: RecordedConfigs | None, snapshot: Snapshot) -> bool:
     """Whether moves in flight need the throttles of a record: those that can be seen, also between log directories."""
     if record is None:
         return False
@@ -318,9 +367,7 @@ def _can_be_set(resource: ConfigResource, live: frozenset[int]) -> bool:
     return resource.type is ConfigResourceType.TOPIC or int(resource.name) in live
 
 
-def _with_problem(
-    record: RecordedThrottles | None, problems: Mapping[ConfigResource, Problem]
-) -> RecordedThrottles | None:
+def _with_problem(record: RecordedConfigs | None, problems: Mapping[ConfigResource, Problem]) -> RecordedConfigs | None:
     """Add to a record the first problem of reading or changing."""
     if record is None:
         return None
@@ -330,15 +377,15 @@ def _with_problem(
 
 
 def _with_overwritten(
-    before: RecordedThrottles | None, after: RecordedThrottles | None, observed: Observed
-) -> RecordedThrottles | None:
+    before: RecordedConfigs | None, after: RecordedConfigs | None, observed: Observed
+) -> RecordedConfigs | None:
     """Keep in the record the rates that another installation, or another KafkaCluster, has set over ours.
 
     When it is done it sets our rates again, since it found them; or the other KafkaCluster takes the record over.
     """
-    old, new = read_throttles(before), read_throttles(after)
+    old, new = from_record(before), from_record(after)
     for key, ours in old.items():
         there = (observed.get(key.resource) or {}).get(key.config)
         if key.resource.type is ConfigResourceType.BROKER and there not in (None, ours.prior):
             new.setdefault(key, ours)
-    return write_throttles(new, WantedConfigs()) if new else None
+    return to_record(new, WantedConfigs()) if new else None

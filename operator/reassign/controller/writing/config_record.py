@@ -1,4 +1,4 @@
-"""The record of the throttles of one KafkaCluster: written before the changes that need it.
+"""The record of the throttles and cordons of one KafkaCluster: written before the changes that need it.
 
 Without a record, what is set looks like another client's, and stays for ever.
 """
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import structlog
 
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.writing.writer import Writer
+from reassign.core.configs.stage import ConfigDecision
 from reassign.core.model.problem import Problem
-from reassign.core.report.events import Event
-from reassign.core.throttle.stage import ThrottleDecision
+from reassign.core.report.events import Event, cordon_events
 from reassign.errors import ConflictError
 from reassign.kube.client import ClusterKey
 
@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class ThrottleRecord:
+class ConfigRecord:
     """The record of one KafkaCluster as this process knows it; one made anew under its name is another."""
 
     key: ClusterKey
@@ -40,7 +40,7 @@ class ThrottleRecord:
         self._uid = cluster.metadata.uid
         return True
 
-    async def write(self, decision: ThrottleDecision) -> None:
+    async def write(self, decision: ConfigDecision) -> None:
         """Write the record, and report drift.
 
         Raises ConflictError when the KafkaCluster was made anew meanwhile, or another one has taken its throttles over.
@@ -53,12 +53,15 @@ class ThrottleRecord:
         if obj is None or obj["metadata"]["uid"] != self._uid or self.recorded != decision.before:
             raise ConflictError(f"{'/'.join(self.key)} has changed meanwhile")
         await self.writer.records.write_throttle(self.store.parse_cluster(obj), decision.record)
+        for event in cordon_events(decision.news):
+            log.info("cordons", event_reason=event.reason, message=event.note)
+            await self.writer.record_cluster_event(self.key, event)
         if decision.drift:
             self.metrics.throttle_drift.labels("/".join(self.key)).inc()
             await self._warn(decision.drift)
 
     @property
-    def recorded(self) -> RecordedThrottles | None:
+    def recorded(self) -> RecordedConfigs | None:
         return self.store.throttle(self._uid)
 
     async def _warn(self, problem: Problem) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from reassign.api.reassignment_record import RecordedThrottles
+from reassign.api.reassignment_record import RecordedConfigs
+from reassign.core.configs.desired import ThrottledMove
+from reassign.core.configs.diff import from_record
 from reassign.core.model.configs import ConfigKey, Observed, items
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.throttle.desired import ThrottledMove
-from reassign.core.throttle.diff import read_throttles
 from reassign.errors import Reason
 from reassign.text import listed
 
@@ -20,14 +20,14 @@ from reassign.text import listed
 def unrecorded(
     moves: Sequence[ThrottledMove],
     in_flight: Collection[TopicPartition],
-    status: RecordedThrottles | None,
+    status: RecordedConfigs | None,
     seen: Observed,
 ) -> Problem | None:
     """Say which items of lists moves in flight need and have, and no record names.
 
     A process asks once, when it has started.
     """
-    record = read_throttles(status)
+    record = from_record(status)
     unknown: dict[ConfigKey, frozenset[str]] = {}
     for move in moves:
         for key, those in move.items().items() if move.tp in in_flight else ():
