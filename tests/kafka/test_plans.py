@@ -122,7 +122,7 @@ def test_a_broker_that_is_down_keeps_what_it_has_and_gets_nothing(kafka: Kafka) 
         kafka.brokers.restart(3)
 
 
-def test_a_partition_that_would_keep_a_replica_on_a_cordoned_broker_is_left(kafka: Kafka) -> None:
+def test_what_would_keep_a_replica_on_a_cordoned_broker_is_left(kafka: Kafka) -> None:
     if kafka.brokers.version == TAKES_NO_NOTICE:
         pytest.skip("the brokers from 4.3 have cordons (KIP-1066)")
     name = kafka.topic([3, 2], [3, 0])

@@ -15,9 +15,8 @@ from reassign.core.model.steps import Outcome
 from reassign.core.tick import Decision
 from tests.unit.configs import SETTLED, Store, broker
 from tests.unit.examples import examples
-from tests.unit.moves import ORIGINAL, TARGETS
+from tests.unit.moves import ORIGINAL, TARGETS, Moves
 from tests.unit.sim import LOST, Driver, is_cordon, pull
-from tests.unit.test_core_invariants import Moves
 
 BROKERS = range(6)
 NUMBERS = st.sampled_from(BROKERS)
