@@ -164,7 +164,7 @@ class History:
 
     def __init__(self, seed: int) -> None:
         rng = self.rng = Random(seed)
-        self.directories, self.throttled, self.cordoned = seed % 3 == 1, seed % 4 == 2, seed % 5 == 4
+        self.directories, self.throttled, self.cordoned = seed % 3 == 1, seed % 4 == 2, seed % 5 == 1
         self.brokers = list(range(rng.randint(5, 7)))
         self.topics = {name: rng.randint(1, 3) for name in ("orders", "team-logs")}
         factor = rng.choice((2, 3, 3))
