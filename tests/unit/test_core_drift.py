@@ -71,6 +71,22 @@ def test_new_items_are_listed_while_lost_ones_wait(throttler: Throttler) -> None
     assert throttler.at(FOLLOWERS) == "1:2,0:2"
 
 
+@pytest.mark.parametrize("prior", [None, "70", "9000"])
+@pytest.mark.parametrize("seconds", range(1, 2 * SETTLED))
+def test_what_was_restored_a_moment_ago_is_no_other_clients_change(prior: str | None, seconds: int) -> None:
+    throttler = Throttler(store())
+    if prior:
+        throttler.another_client(Change(RATE, Op.SET, prior))
+    throttler.ticks(SETTLED, [move()])
+    throttler.ticks(seconds)
+    assert [throttler.tick([move()]).drift for _ in range(SETTLED)] == [None] * SETTLED
+    assert rates(throttler)[2] == "5000"
+    throttler.another_client(Change(RATE, Op.DELETE))
+    assert throttler.tick([move()]).drift
+    throttler.ticks(2 * SETTLED)
+    assert throttler.status is None
+
+
 def test_two_operators_without_a_claim_come_to_the_lower_rate() -> None:
     fast = Throttler(store())
     slow = Throttler(fast.store)

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from reassign.api.config_keys import CORDONED_LOG_DIRS, LOG_DIR_RATE
@@ -123,19 +124,24 @@ def _judge(
     configs = seen[key.resource]
     if configs is None:
         return ConfigDiff(None if settled else ours)
-    text = configs.get(key.config)
+    text, took = configs.get(key.config), partial(recent.took, key)
     if key.resource.type is ConfigResourceType.TOPIC:
         needed = aim.items.get(key, frozenset())
-        return _list(key, ours, text, needed, settled=settled, unsteady=recent.unsteady(key))
+        return _list(key, ours, text, needed, took, settled=settled, unsteady=recent.unsteady(key))
     read = (observed[key.resource] or {}).get(key.config)
     if ours and not settled and read not in (ours.value, ours.replacing, ours.prior):
         return ConfigDiff(ours)  # another client's, over what we wrote a moment ago
     rate = aim.values.get(key)
-    return _value(key, ours, text, rate, settled=settled, unsteady=recent.unsteady(key, longest_wait(text, rate)))
+    unsteady = recent.unsteady(key, longest_wait(text, rate))
+    return _value(key, ours, text, rate, took, settled=settled, unsteady=unsteady)
+
+
+Took = Callable[[str], bool]
+"""Whether we have taken a value, or an item, away ourselves."""
 
 
 def _value(
-    key: ConfigKey, ours: Ours | None, text: str | None, aim: str | None, *, settled: bool, unsteady: bool
+    key: ConfigKey, ours: Ours | None, text: str | None, aim: str | None, took: Took, *, settled: bool, unsteady: bool
 ) -> ConfigDiff:
     if ours is None:
         if aim is None or text == aim or not settled:
@@ -155,12 +161,20 @@ def _value(
     if not settled:
         return ConfigDiff(ours, changes)
     after = Ours(aim, text if theirs else ours.prior, text if set_by_us and text != aim else None)
-    drift = None if set_by_us else f"{key} was {'absent' if text is None else text} instead of {ours.value}"
-    return ConfigDiff(after, changes, drift)
+    if set_by_us or took(ours.value):
+        return ConfigDiff(after, changes)
+    return ConfigDiff(after, changes, f"{key} was {'absent' if text is None else text} instead of {ours.value}")
 
 
 def _list(
-    key: ConfigKey, ours: Ours | None, text: str | None, aim: frozenset[str], *, settled: bool, unsteady: bool
+    key: ConfigKey,
+    ours: Ours | None,
+    text: str | None,
+    aim: frozenset[str],
+    took: Took,
+    *,
+    settled: bool,
+    unsteady: bool,
 ) -> ConfigDiff:
     there = items(text)
     mine = frozenset(items(ours.value)) if ours else frozenset()
@@ -171,7 +185,7 @@ def _list(
     if ours is None and not settled:
         return ConfigDiff(None)
     missing = (mine & need).difference(there)
-    lost = sorted(missing) if settled else []
+    lost = sorted(item for item in missing if not took(item)) if settled else []
     append = _change(key, Op.APPEND, need.difference(there, missing if unsteady else ()))
     subtract = _change(key, Op.SUBTRACT, (mine - need).intersection(there))
     prior = text if ours is None else ours.prior

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from reassign.api.reassignment_record import RecordedConfigs
-from reassign.core.model.configs import Change, ConfigKey, ConfigResourceType, Observed, put
+from reassign.core.model.configs import Change, ConfigKey, ConfigResourceType, Observed, items, put
 from reassign.core.model.forwarding import SETTLE_SECONDS, Forwarding, Write
 from reassign.core.model.steps import Outcome, Result
 
@@ -50,6 +50,9 @@ class RecentChanges:
     now: float = 0.0
     """When the last read began."""
     sent: tuple[SentChange, ...] = ()
+    """Those that a read may not show yet."""
+    made: tuple[SentChange, ...] = ()
+    """All of the last minutes."""
     drifts: Mapping[ConfigKey, Drift] = field(default_factory=dict)
     """Configurations that another client changed in the last minutes."""
     forwarding: Forwarding = field(default_factory=Forwarding)
@@ -59,7 +62,8 @@ class RecentChanges:
     def observe(self, began: float, forwarding: Forwarding | None = None) -> RecentChanges:
         """Return the state after a read that began then."""
         drifts = {key: drift for key, drift in self.drifts.items() if began - drift.at < FORGOTTEN_SECONDS}
-        after = replace(self, now=began, forwarding=forwarding or self.forwarding, drifts=drifts)
+        made = tuple(sent for sent in self.made if began - sent.write.at < FORGOTTEN_SECONDS)
+        after = replace(self, now=began, forwarding=forwarding or self.forwarding, made=made, drifts=drifts)
         return replace(after, sent=tuple(sent for sent in self.sent if began - after._shown(sent) < SETTLE_SECONDS))
 
     def remember(self, outcomes: Mapping[Change, Outcome], at: float) -> RecentChanges:
@@ -70,12 +74,19 @@ class RecentChanges:
             if outcome.result in (Result.APPLIED, Result.UNKNOWN)
             for answered in [outcome.result is Result.APPLIED]
         ]
-        return replace(self, sent=(*self.sent, *new))
+        return replace(self, sent=(*self.sent, *new), made=(*self.made, *new))
 
     def drifted(self, keys: Iterable[ConfigKey], at: float) -> RecentChanges:
         """Return the state after these were set again, because another client had changed them."""
         drifts = {key: Drift(self.drifts[key].times + 1 if key in self.drifts else 1, at) for key in keys}
         return replace(self, drifts={**self.drifts, **drifts})
+
+    def took(self, key: ConfigKey, text: str) -> bool:
+        """Whether our own changes have taken this value of a configuration, or this item of a list, away again."""
+        left: str | None = text
+        for change in (sent.change for sent in self.made if sent.change.key == key):
+            left = change.of(left)
+        return text not in items(left)
 
     def unsteady(self, key: ConfigKey, longest: float = LONGEST_LOOSER_SECONDS) -> bool:
         """Whether a configuration was set again too lately to rely on it, or to set it once more."""
