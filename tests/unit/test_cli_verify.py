@@ -87,6 +87,16 @@ def test_what_another_resource_holds_is_claimed(kafka: SimKafka, file: Path, mon
     assert "PartitionClaimed" not in ran.out
 
 
+def test_what_is_settled_holds_nothing(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = manifest(entry(0, 2, 3), name="other", namespace="kafka")
+    given = {"uid": "o", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
+    other["metadata"] |= given
+    other["status"] = {"observedGeneration": 1, "completionTime": "2026-01-01T00:00:00Z"}
+    Live(kafka, kafka_cluster(), other).serve(monkeypatch)
+    ran = verify(file, manifest(entry(0, 4, 5)))
+    assert (ran.code, "PartitionClaimed" in ran.out) == (0, False)
+
+
 def test_the_clusters_limits_count(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Live(kafka, kafka_cluster(limits={"maxThrottle": "10Mi"})).serve(monkeypatch)
     ran = verify(file, manifest(entry(0, 2, 3), throttle={"interBroker": "50Mi"}))

@@ -149,7 +149,7 @@ def _key(obj: Object, where: Where) -> ClusterKey:
 
 
 async def _others(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) -> list[Resource]:
-    """Return the PartitionReassignments of the cluster, without these where they are applied already."""
+    """Return the PartitionReassignments of the cluster that are not settled, without these where they are applied."""
     ours = {(m["metadata"]["namespace"], m["metadata"]["name"]) for m in objects}
     resources: list[Resource] = []
     for obj in await kube.list(Kind.PARTITION_REASSIGNMENT):
@@ -158,7 +158,7 @@ async def _others(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) 
                 resources.append(parse(obj))
             except ValidationError:
                 continue  # the operator leaves it alone, too
-    return resources
+    return [resource for resource in resources if not resource.settled]
 
 
 async def _observe(client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:
