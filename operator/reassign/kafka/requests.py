@@ -26,6 +26,7 @@ from kafka.protocol.admin import (
     ListPartitionReassignmentsRequest,
 )
 from kafka.protocol.api_key import ApiKey
+from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import MetadataRequest
 
 from reassign.api.kafka_cluster import ReplicationFactorGuard
@@ -33,6 +34,7 @@ from reassign.core.model.forwarding import MetadataOffsets
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir, Partition, Reassignment, TopicPartition
 from reassign.errors import Reason
+from reassign.kafka import schemas
 from reassign.kafka.errors import GONE, TOPIC_AUTHORIZATION_FAILED, name_of
 from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 
@@ -46,6 +48,14 @@ SAYS_CORDONED = 5
 
 Answers = dict[TopicPartition, tuple[int, str | None]]
 """Code and message of each partition that was answered for."""
+
+
+class UnregisterBrokerRequest(ApiMessage, load_json=schemas):
+    """KIP-631: takes a broker's registration away."""
+
+
+class UnregisterBrokerResponse(ApiMessage, load_json=schemas):
+    """What the controller answers to it."""
 
 
 def guard(wire: Wire) -> ReplicationFactorGuard:
@@ -324,6 +334,19 @@ def elect(
         for topic in answer.replica_election_results
         for p in topic.partition_result
     }
+
+
+def unregister(
+    wire: Wire, id: int, before_write: Callable[[], None], broker: int | None = None
+) -> tuple[int, str | None]:
+    """Take a broker's registration away (UnregisterBroker, KIP-631); return the code and message. Errors as `alter`.
+
+    The controller asks nothing: a broker that is up, and one that holds replicas, is unregistered as well, and stays
+    out until it starts again. BROKER_ID_NOT_REGISTERED says that it was not registered.
+    """
+    request = UnregisterBrokerRequest(broker_id=id)  # type: ignore[no-untyped-call]
+    answer = wire.write(request, before_write, broker)
+    return answer.error_code, answer.error_message
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -1,0 +1,1 @@
+"""Schemas of requests that kafka-python does not have, in the form of Kafka's own message files."""
