@@ -177,6 +177,18 @@ def test_a_cordon_whose_answers_are_lost_is_given_up_in_time() -> None:
     assert (state(driver), driver.throttle.record) == (CordonReason.NOT_EFFECTIVE, None)
 
 
+def test_a_cordon_that_its_broker_has_not_reported_on_since_stays() -> None:
+    driver = idle()
+    driver.cordons = frozenset({5})
+    driver.tick()
+    driver.kafka.silent = {5}
+    driver.ticks(2 * int(EFFECT_SECONDS))
+    assert (state(driver), text(driver)) == (CordonReason.NOT_YET, "*")
+    driver.kafka.silent = set()
+    driver.ticks(2)
+    assert (state(driver), text(driver)) == (CordonReason.IN_FORCE, "*")
+
+
 def test_a_new_process_gives_a_cordon_as_long_again() -> None:
     driver = idle()
     driver.kafka.without_effect = {5}

@@ -87,6 +87,28 @@ def test_what_was_restored_a_moment_ago_is_no_other_clients_change(prior: str | 
     assert throttler.status is None
 
 
+def test_what_a_long_list_lost_is_found_by_one_pass_over_what_was_made_of_it(
+    throttler: Throttler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another client may strip thousands of lists at once, and each tick looks what of it was ours."""
+    moves = [move(number) for number in range(50)]
+    throttler.ticks(SETTLED, moves)
+    throttler.another_client(Change(FOLLOWERS, Op.SET, ""))
+    recent = throttler.lately.observe(throttler.now)
+    items = [f"{number}:2" for number in range(50)]
+    carried_out: list[ConfigKey] = []
+    of = Change.of
+
+    def counted(change: Change, text: str | None) -> str | None:
+        carried_out.append(change.key)
+        return of(change, text)
+
+    monkeypatch.setattr(Change, "of", counted)
+    assert recent.took(FOLLOWERS, items) == frozenset()
+    assert set(carried_out) == {FOLLOWERS}
+    assert 0 < len(carried_out) < len(items)
+
+
 def test_two_operators_without_a_claim_come_to_the_lower_rate() -> None:
     fast = Throttler(store())
     slow = Throttler(fast.store)

@@ -185,6 +185,16 @@ def test_what_leaves_a_cordoned_broker_moves() -> None:
     assert said(plan) == []
 
 
+def test_what_leaves_a_cordoned_broker_moves_though_another_one_is_cordoned() -> None:
+    chance = np.random.default_rng(1)
+    placed = [chance.choice(6, 2, False).tolist() for _ in range(40)]
+    sizes = (chance.lognormal(0, 1, 40) * 1000).astype(int).tolist()
+    made = cluster(placed, sizes, racks=("",) * 6, disks=directories(6, cordoned=(4, 5)))
+    plan = make(made, replace(BALANCE, drain=frozenset({105})))
+    assert [row for row in rows(plan) if 5 in row] == [row for row in placed if {4, 5} == set(row)]
+    assert "since broker 104 is cordoned" in said(plan)[0][0]
+
+
 def test_a_broker_is_cordoned_where_all_its_directories_online_are() -> None:
     cordoned, online = np.array([1, 1, 1, 0, 1, 1], bool), np.array([1, 1, 1, 1, 1, 0], bool)
     unknown, broker = np.full(6, UNKNOWN, np.int64), np.array([0, 0, 1, 1, 2, 3], np.int32)

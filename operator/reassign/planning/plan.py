@@ -22,7 +22,7 @@ from reassign.planning.waves.split import makespan, split
 from reassign.text import counted
 
 ATTEMPTS = 3
-"""To find what a cordoned broker holds back. Then all that has a replica there stays."""
+"""To find what a cordoned broker holds back. Then all that would keep a replica there stays."""
 
 
 def make(
@@ -88,7 +88,7 @@ def make_of(
 
 
 def _solved(problem: PlacementProblem, cluster: Cluster, goal: PlacementGoal) -> tuple[PlacementProblem, Solution]:
-    cordoned = cordoned_brokers(cluster.directories, len(cluster.brokers))
+    cordoned = cordoned_brokers(cluster.directories, len(cluster.brokers)) & ~problem.drained
     refused = np.zeros(len(cluster.replicas), np.bool_)
     for attempt in range(ATTEMPTS + 1):
         solution = solve(problem)

@@ -23,7 +23,7 @@ from reassign.errors import Reason
 
 ALL_LOG_DIRS = "*"
 EFFECT_SECONDS = 60.0
-"""How long a cordon may take to be in force. Once its broker was down, that counts anew."""
+"""How long a cordon may take until its broker reports that it is in force. Once that was down, it counts anew."""
 MOST_REMOVALS = 3
 LIFTING_SECONDS = 10.0
 """How long after a cordon was lifted the controllers may not know: they learn of it by heartbeats, every 2 s."""
@@ -225,7 +225,7 @@ def _judge(b: _Broker, known: WantedCordon, read: ReadCordons, now: float) -> tu
         return b.state(CordonReason.BROKER_FENCED, message), WantedCordon(stood=known.stood)
     if b.cordoned is None:
         return _unreported(b), known
-    if known.waiting is not None and now - known.waiting >= EFFECT_SECONDS and not b.cordoned:
+    if known.waiting is not None and b.reported - known.waiting >= EFFECT_SECONDS and not b.cordoned:
         known = replace(known, ineffective=True)
     if known.ineffective and (b.ours or not b.cordoned):
         return _without_effect(b), known

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -136,8 +136,8 @@ def _judge(
     return _value(key, ours, text, rate, took, settled=settled, unsteady=unsteady)
 
 
-Took = Callable[[str], bool]
-"""Whether we have taken a value, or an item, away ourselves."""
+Took = Callable[[Collection[str]], frozenset[str]]
+"""Which of these values, or items, we have taken away ourselves."""
 
 
 def _value(
@@ -161,7 +161,7 @@ def _value(
     if not settled:
         return ConfigDiff(ours, changes)
     after = Ours(aim, text if theirs else ours.prior, text if set_by_us and text != aim else None)
-    if set_by_us or took(ours.value):
+    if set_by_us or took([ours.value]):
         return ConfigDiff(after, changes)
     return ConfigDiff(after, changes, f"{key} was {'absent' if text is None else text} instead of {ours.value}")
 
@@ -185,7 +185,7 @@ def _list(
     if ours is None and not settled:
         return ConfigDiff(None)
     missing = (mine & need).difference(there)
-    lost = sorted(item for item in missing if not took(item)) if settled else []
+    lost = sorted(missing - took(missing)) if settled and missing else []
     append = _change(key, Op.APPEND, need.difference(there, missing if unsteady else ()))
     subtract = _change(key, Op.SUBTRACT, (mine - need).intersection(there))
     prior = text if ours is None else ours.prior

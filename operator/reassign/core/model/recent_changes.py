@@ -51,8 +51,8 @@ class RecentChanges:
     """When the last read began."""
     sent: tuple[SentChange, ...] = ()
     """Those that a read may not show yet."""
-    made: tuple[SentChange, ...] = ()
-    """All of the last minutes."""
+    made: Mapping[ConfigKey, tuple[SentChange, ...]] = field(default_factory=dict)
+    """All of the last minutes, in their order."""
     drifts: Mapping[ConfigKey, Drift] = field(default_factory=dict)
     """Configurations that another client changed in the last minutes."""
     forwarding: Forwarding = field(default_factory=Forwarding)
@@ -62,7 +62,11 @@ class RecentChanges:
     def observe(self, began: float, forwarding: Forwarding | None = None) -> RecentChanges:
         """Return the state after a read that began then."""
         drifts = {key: drift for key, drift in self.drifts.items() if began - drift.at < FORGOTTEN_SECONDS}
-        made = tuple(sent for sent in self.made if began - sent.write.at < FORGOTTEN_SECONDS)
+        kept = (
+            (key, tuple(one for one in sent if began - one.write.at < FORGOTTEN_SECONDS))
+            for key, sent in self.made.items()
+        )
+        made = {key: sent for key, sent in kept if sent}
         after = replace(self, now=began, forwarding=forwarding or self.forwarding, made=made, drifts=drifts)
         return replace(after, sent=tuple(sent for sent in self.sent if began - after._shown(sent) < SETTLE_SECONDS))
 
@@ -74,19 +78,23 @@ class RecentChanges:
             if outcome.result in (Result.APPLIED, Result.UNKNOWN)
             for answered in [outcome.result is Result.APPLIED]
         ]
-        return replace(self, sent=(*self.sent, *new), made=(*self.made, *new))
+        made = {**self.made}
+        for sent in new:
+            made[sent.change.key] = (*made.get(sent.change.key, ()), sent)
+        return replace(self, sent=(*self.sent, *new), made=made)
 
     def drifted(self, keys: Iterable[ConfigKey], at: float) -> RecentChanges:
         """Return the state after these were set again, because another client had changed them."""
         drifts = {key: Drift(self.drifts[key].times + 1 if key in self.drifts else 1, at) for key in keys}
         return replace(self, drifts={**self.drifts, **drifts})
 
-    def took(self, key: ConfigKey, text: str) -> bool:
-        """Whether our own changes have taken this value of a configuration, or this item of a list, away again."""
-        left: str | None = text
-        for change in (sent.change for sent in self.made if sent.change.key == key):
-            left = change.of(left)
-        return text not in items(left)
+    def took(self, key: ConfigKey, texts: Collection[str]) -> frozenset[str]:
+        """Return which of these values of a configuration, or items of a list, our own changes have taken away
+        again."""
+        left: str | None = ",".join(sorted(texts))
+        for sent in self.made.get(key, ()):
+            left = sent.change.of(left)
+        return frozenset(texts).difference(items(left))
 
     def unsteady(self, key: ConfigKey, longest: float = LONGEST_LOOSER_SECONDS) -> bool:
         """Whether a configuration was set again too lately to rely on it, or to set it once more."""

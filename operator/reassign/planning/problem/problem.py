@@ -153,7 +153,7 @@ def pose(cluster: Cluster, goal: PlacementGoal, refused: Bools | None = None) ->
             *_left(
                 cluster, selection, living | held, there & ~allowed[cluster.replicas], there & drained[cluster.replicas]
             ),
-            *held_goals(cluster, goal, drained, held, held & refused, cordoned),
+            *held_goals(cluster, goal, drained, held, held & refused, cordoned & ~drained),
             *unseen_goals(cluster, goal),
         ),
     )
