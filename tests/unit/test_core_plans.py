@@ -800,6 +800,16 @@ def test_without_windows_and_at_the_end_status_says_nothing_of_them() -> None:
     assert (plan.status.window_open, plan.status.next_window_time) == (None, None)
 
 
+def test_a_plan_that_is_being_deleted_says_nothing_of_its_windows() -> None:
+    plan = approved(windows=NOON_TO_TWO)
+    plan.tick(3)
+    assert plan.status.window_open is False
+    plan.deleted = True
+    plan.tick()
+    assert plan.reason == "Deleting"
+    assert (plan.status.window_open, plan.status.next_window_time) == (None, None)
+
+
 def test_windows_are_no_part_of_the_digest_nor_of_the_input() -> None:
     plan = approved()
     digest, planned = plan.status.digest, plan.status.planned_input_hash
