@@ -763,7 +763,7 @@ def test_what_differs_only_outside_the_windows_makes_no_plan_stale() -> None:
 @pytest.mark.parametrize(
     ("window", "words"),
     [
-        ({"cron": "0 25 * * *"}, "spec.windows[1]: the cron '0 25 * * *' cannot be read: Bad hour"),
+        ({"cron": "0 25 * * *"}, "spec.windows[1]: the cron '0 25 * * *' cannot be read: its hour has '25'"),
         ({"timeZone": "Europe/Atlantis"}, "spec.windows[1]: there is no time zone 'Europe/Atlantis'"),
         ({"cron": "0 0 29 2 */7"}, "spec.windows[1]: the cron '0 0 29 2 */7' has no time within four years"),
     ],
