@@ -266,7 +266,10 @@ BAD_PLANS: dict[str, tuple[Edit, str]] = {
         set_to(template={"throttle": {"interBroker": "1"}}),
         "spec.template.throttle.interBroker",
     ),
-    "a window of six fields": (windows(cron="0 0 22 * * *"), "spec.windows[0].cron"),
+    "a window of six fields": (
+        windows(cron="0 0 22 * * *"),
+        "spec.windows[0].cron: Invalid value: must be five fields with",
+    ),
     "a window with a macro": (windows(cron="@daily"), "spec.windows[0].cron"),
     "a window with a time zone in its cron": (windows(cron="TZ=Etc/UTC 0 * * *"), "spec.windows[0].cron"),
     "a window of a time zone that is a path": (windows(timeZone="../UTC"), "spec.windows[0].timeZone"),

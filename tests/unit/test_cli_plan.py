@@ -396,3 +396,14 @@ def test_a_goal_that_cannot_be_planned_is_one_line_with_its_reason(
     kafka = sim()
     kafka.brokers = {id: Broker(id, rack) for id, rack in enumerate(racks)}
     assert f"{reason})" in error_of(run("plan", "--snapshot", taken(tmp_path, kafka), *arguments), 2)
+
+
+def test_an_internal_topic_keeps_its_factor_until_no_topic_is_excluded(tmp_path: Path) -> None:
+    folder = taken(tmp_path, sim("__consumer_offsets"))
+    goal = ("--broker", 0, "--drain-broker", 1, "--replication-factor", 1)
+    why = error_of(run("plan", "--snapshot", folder, *goal), 2)
+    assert "__consumer_offsets-0 needs 2 brokers, and the goal leaves 1: 0; allow more brokers, or have" in why
+    assert "topics that are excluded by default keep theirs, and `--exclude ''` excludes none (NotEnough" in why
+    assert run("plan", "--snapshot", folder, *goal, "--exclude", "").code == 0
+    others = error_of(run("plan", "--snapshot", taken(tmp_path / "o"), *goal[:4]), 2)
+    assert "allow more brokers, or lower the replication factor (NotEnoughBrokers)" in others

@@ -320,6 +320,9 @@ def test_a_plan_outside_its_windows_is_shown_with_the_time_of_the_next() -> None
     item = Item(plan(conditions=[condition("Ready", "False", "OutsideWindow", why)]))
     assert watching.line(watching.View(item)) == f"0/2 waves, 0/15 partitions (OutsideWindow: {why})"
     assert watching.end_of(item) is None
+    for message in (f"{why}; 0/2 waves, 0/15 partitions", f"0/2 waves, 0/15 partitions; {why}"):
+        again = Item(plan(conditions=[condition("Ready", "False", "OutsideWindow", message)]))
+        assert watching.line(watching.View(again)) == watching.line(watching.View(item))
     shown = written(listing.table([item], NOW, wide=True))
     assert "OutsideWindow" in shown
     assert why in shown

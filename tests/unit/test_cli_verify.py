@@ -87,6 +87,79 @@ def test_what_another_resource_holds_is_claimed(kafka: SimKafka, file: Path, mon
     assert "PartitionClaimed" not in ran.out
 
 
+def applied(*entries: Object, state: str, target: list[int], whole: bool = True) -> Object:
+    """The manifest as it is applied: its first entry is in this state, said by its status, or else by its record."""
+    obj = manifest(*entries, namespace="kafka")
+    given = {"uid": "u", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
+    obj["metadata"] |= given | {"finalizers": ["kafka.reassign.dev/cancel"]}
+    detail = {"partition": 0, "originalReplicas": [0, 1], "targetReplicas": target, "state": state}
+    obj["status"] = {"observedGeneration": 1, "progress": {"partitionsTotal": 1, "partitionsInFlight": 1}}
+    if whole:
+        obj["status"]["partitions"] = [{"topic": "orders", **detail}]
+    return obj
+
+
+def record(state: str, target: list[int]) -> Object:
+    moves = {"partition": 0, "originalReplicas": [0, 1], "targetReplicas": target, "state": state}
+    owner = {"kind": "PartitionReassignment", "name": "move", "uid": "u"}
+    return {
+        "kind": "ReassignmentRecord",
+        "metadata": {"name": "move-1", "namespace": "kafka", "ownerReferences": [owner]},
+        "spec": {
+            "clusterRef": {"name": "main", "namespace": "kafka"},
+            "part": 0,
+            "topics": [{"topic": "orders", "topicId": "t", "partitions": [moves]}],
+        },
+    }
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("state", ["InFlight", "Cancelling"])
+def test_what_the_manifest_itself_has_in_flight_is_not_anothers(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch, state: str, whole: bool
+) -> None:
+    kafka.move_as_another(P0, (2, 3))
+    live = applied(entry(0, 2, 3), state=state, target=[2, 3], whole=whole)
+    Live(kafka, kafka_cluster(), live, record(state, [2, 3])).serve(monkeypatch)
+    assert verify(file, manifest(entry(0, 2, 3))) == (0, "kafka/move orders-0: is in flight already\n", "")
+    edited = verify(file, manifest(entry(0, 4, 5)))
+    assert (edited.code, edited.err) == (0, "")
+    assert edited.out.startswith("kafka/move orders-0: is in flight already, to 2 3 as it is applied now: that move")
+    assert (
+        "PartitionClaimed: the PartitionReassignment kafka/move has it"
+        in verify(file, manifest(entry(0, 2, 3), name="other")).out
+    )
+
+
+def test_what_has_ended_is_moved_by_another(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka.move_as_another(P0, (2, 3))
+    Live(kafka, kafka_cluster(), applied(entry(0, 2, 3), state="Cancelled", target=[2, 3])).serve(monkeypatch)
+    assert "blocked, InFlightElsewhere: another client" in verify(file, manifest(entry(0, 2, 3))).out
+
+
+def test_two_manifests_of_a_file_cannot_move_a_partition_to_different_brokers(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    first, second = manifest(entry(0, 2, 3), entry(1, 2, 3)), manifest(entry(0, 4, 5), entry(1, 2, 3), name="second")
+    ran = verify(file, first, second)
+    blocked = [line for line in ran.out.splitlines() if "blocked" in line]
+    assert (ran.code, len(blocked)) == (1, 1)
+    assert blocked[0].startswith("kafka/second orders-0: blocked, PartitionClaimed: kafka/move beside it moves this")
+    back = manifest(entry(0, 0, 1), name="back")
+    assert "kafka/back orders-0: blocked, PartitionClaimed" in verify(file, first, back).out
+
+
+@pytest.mark.parametrize("fields", [{"suspend": True}, {"mode": "DryRun"}])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_manifest_that_does_not_begin_claims_nothing(
+    kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch, fields: Object, order: int
+) -> None:
+    Live(kafka, kafka_cluster()).serve(monkeypatch)
+    both = [manifest(entry(0, 2, 3)), manifest(entry(0, 4, 5), name="second", **fields)]
+    assert verify(file, *both[::order]).code == 0
+
+
 def test_what_is_settled_holds_nothing(kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = manifest(entry(0, 2, 3), name="other", namespace="kafka")
     given = {"uid": "o", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}

@@ -763,7 +763,7 @@ def test_what_differs_only_outside_the_windows_makes_no_plan_stale() -> None:
 @pytest.mark.parametrize(
     ("window", "words"),
     [
-        ({"cron": "0 25 * * *"}, "spec.windows[1]: the cron '0 25 * * *' cannot be read: Bad hour"),
+        ({"cron": "0 25 * * *"}, "spec.windows[1]: the cron '0 25 * * *' cannot be read: its hour has '25'"),
         ({"timeZone": "Europe/Atlantis"}, "spec.windows[1]: there is no time zone 'Europe/Atlantis'"),
         ({"cron": "0 0 29 2 */7"}, "spec.windows[1]: the cron '0 0 29 2 */7' has no time within four years"),
     ],
@@ -797,6 +797,16 @@ def test_without_windows_and_at_the_end_status_says_nothing_of_them() -> None:
     assert plan.tick().changes is None
     plan = approved()
     plan.tick()
+    assert (plan.status.window_open, plan.status.next_window_time) == (None, None)
+
+
+def test_a_plan_that_is_being_deleted_says_nothing_of_its_windows() -> None:
+    plan = approved(windows=NOON_TO_TWO)
+    plan.tick(3)
+    assert plan.status.window_open is False
+    plan.deleted = True
+    plan.tick()
+    assert plan.reason == "Deleting"
     assert (plan.status.window_open, plan.status.next_window_time) == (None, None)
 
 

@@ -23,6 +23,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.plans import windows
 from reassign.core.plans.windows import WindowState, schedule_of, windows_at
 from reassign.errors import Reason
+from reassign.text import first_error
 from tests.unit.examples import examples
 
 BERLIN, LORD_HOWE, SANTIAGO = "Europe/Berlin", "Australia/Lord_Howe", "America/Santiago"
@@ -159,18 +160,41 @@ def test_days_are_chosen_as_in_debians_cron(cron: str, days: list[int]) -> None:
     assert sorted({moment.day for moment in found if moment and moment.month == 7}) == days
 
 
+@pytest.mark.parametrize(
+    ("zone", "text"),
+    [
+        ("Etc/UTC", "2026-06-01 22:00 UTC"),
+        (BERLIN, "2026-06-01 20:00 UTC (2026-06-01 22:00 in Europe/Berlin)"),
+        ("Pacific/Auckland", "2026-06-01 10:00 UTC (2026-06-01 22:00 in Pacific/Auckland)"),
+        ("America/Los_Angeles", "2026-06-01 05:00 UTC (2026-05-31 22:00 in America/Los_Angeles)"),
+    ],
+)
+def test_the_next_time_is_also_that_of_the_windows_own_clock(zone: str, text: str) -> None:
+    others = [window("0 0 1 1 *"), window("0 0 1 1 *", zone=LORD_HOWE)]
+    assert windows_at([*others, window("0 22 * * *", zone=zone)], at("2026-06-01T00:00Z")).opens_text == text
+
+
 # --- Bad input ---
 
 
 @pytest.mark.parametrize(
     ("cron", "zone", "words"),
     [
-        ("60 22 * * *", "Etc/UTC", "spec.windows[1]: the cron '60 22 * * *' cannot be read: Bad minute"),
-        ("0 22 * * MOON", "Etc/UTC", "cannot be read: Bad day-of-week"),
-        ("0 22 * JULY *", "Etc/UTC", "cannot be read: Bad month"),
-        ("0 22 5-1 * *", "Etc/UTC", "cannot be read: Bad day-of-month"),
-        ("0 22 */0 * *", "Etc/UTC", "cannot be read: Bad day-of-month"),
-        ("0 0 30 2 *", "Etc/UTC", "cannot be read: Bad day-of-month"),
+        (
+            "60 22 * * *",
+            "Etc/UTC",
+            "spec.windows[1]: the cron '60 22 * * *' cannot be read: its minute has '60'; write 0 to 59",
+        ),
+        ("0 1,25 * * *", "Etc/UTC", "its hour has '25'; write 0 to 23"),
+        ("0 22 * * Moon", "Etc/UTC", "its day of the week has 'Moon'; write 0 to 7, or SUN to SAT"),
+        ("0 22 * JULY *", "Etc/UTC", "its month has 'JULY'; write 1 to 12, or JAN to DEC"),
+        (
+            "0 22 5-1 * *",
+            "Etc/UTC",
+            "its day of the month has '5-1'; write 1 to 31, or L, in a range the lesser one first",
+        ),
+        ("0 22 */0 * *", "Etc/UTC", "its day of the month has '*/0'; write 1 to 31, or L, with a step of at least 1"),
+        ("0 0 30 2 *", "Etc/UTC", "the cron '0 0 30 2 *' has no time within four years"),
         ("0 0 29 2 */7", "Etc/UTC", "the cron '0 0 29 2 */7' has no time within four years"),
         ("0 0 */31 * 1#5", "Etc/UTC", "has no time within four years"),
         ("0 22 * * *", "Europe/Nowhere", "there is no time zone 'Europe/Nowhere'; name one of the IANA database"),
@@ -255,6 +279,19 @@ def test_what_the_schema_can_judge_is_refused_there(fields: dict[str, Any]) -> N
         Window.parse({"cron": "0 22 * * *", "durationSeconds": 300} | fields)
 
 
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("cron", "cron: must be five fields with spaces between, such as 0 22 * * 1-5"),
+        ("timeZone", "timeZone: must be the name of a time zone in the IANA database, such as Europe/Berlin"),
+    ],
+)
+def test_what_has_another_form_is_told_so_in_words(field: str, words: str) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        Window.parse({"cron": "0 22 * * *", "durationSeconds": 300} | {field: "@daily"})
+    assert first_error(refusal.value).startswith(words)
+
+
 LETTERS = st.text("0123456789ALJNFEBMRWSU*/,#-", min_size=1, max_size=8)
 
 
@@ -264,6 +301,7 @@ def test_whatever_the_schema_accepts_is_read_or_named(fields: list[str], now: da
     state = windows_at([window(" ".join(fields), zone=BERLIN)], now.replace(tzinfo=UTC))
     assert (state.problem is None) is (state.opens is not None)
     assert not (state.problem and state.is_open)
+    assert state.problem is None or " has " in state.problem.message
 
 
 # --- Every minute of two years, without a cron ---

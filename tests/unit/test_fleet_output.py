@@ -117,5 +117,38 @@ def test_a_tree_that_cannot_be_written_is_noticed_before_spark_starts(
     assert (ran.code, ran.out, ran.err.count("\n"), place in ran.err) == (4, "", 1, True), ran.err
 
 
+@pytest.mark.parametrize(
+    ("snapshots", "configured", "told"),
+    [
+        ("s", "", True),
+        ("file:/no/such", "", True),
+        ("file:///no/such", "SPARK_CONF_DIR", True),
+        ("s", "SPARK_CONF_DIR", False),
+        ("s", "PYSPARK_GATEWAY_PORT", False),
+        ("s3a://bucket/s", "", False),
+        ("there", "", False),
+        ("file:/", "", False),
+    ],
+)
+def test_a_folder_that_is_not_there_is_noticed_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshots: str, configured: str, told: bool
+) -> None:
+    for name in fleet_run.FILE_SYSTEM_FROM:
+        monkeypatch.delenv(name, raising=False)
+    if configured:
+        monkeypatch.setenv(configured, "1")
+    monkeypatch.setattr(fleet_run, "_imported", never)
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    command = ("fleet", "assess", "--snapshots", snapshots, "--work", "w")
+    if told:
+        assert f"there is no {snapshots}: name the folder that has the snapshots, or take one" in error_of(
+            run(*command), 2
+        )
+    else:
+        with pytest.raises(AssertionError, match="was loaded"):
+            run(*command)
+
+
 def never(module: str) -> None:
     raise AssertionError(f"{module} was loaded")

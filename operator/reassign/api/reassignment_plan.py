@@ -354,7 +354,7 @@ class ReassignmentPlanStatus(Model):
     planned_input_hash: Digest | None = None
     """Digest of the part of the spec that the plan was made from: goal, topics, racks, waves and template."""
     window_open: bool | None = None
-    """Whether a window is open. Unset: the plan has no windows, or it was carried out."""
+    """Whether a window is open. Unset: the plan has no windows, was carried out, or is being deleted."""
     next_window_time: Time | None = None
     """When a window opens next. Unset: likewise, or a window cannot be read."""
     stale_digest: Digest | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from reassign.cli import output as out
 from reassign.errors import Reason, ReassignError
 from reassign.files.whole import check_writable, writing
 from reassign.fleet.emit import check_tree
-from reassign.fleet.job import Job
+from reassign.fleet.job import Job, not_there
 from reassign.fleet.policy import FleetPolicy, parse
 from reassign.text import amount, counted, source
 
@@ -31,6 +32,8 @@ SHOWN = 20
 """Clusters shown with a line each; the report has all of them."""
 PAGE = b"<!doctype html>"
 """The beginning of a report: no other file is replaced by one."""
+FILE_SYSTEM_FROM = ("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "PYSPARK_GATEWAY_PORT")
+"""Environment variables whose settings may have a path without a scheme be of another file system."""
 NAME_WIDTH = 60
 """Of clusters' names, which may have 253 characters."""
 
@@ -51,6 +54,7 @@ def run(
     if manifests:
         check_tree(manifests)
     wanted = parse(out.read(policy), source(policy)) if policy else FleetPolicy()
+    _check_there(snapshots)
     job = Job(snapshots, wanted, work, manifests, page, plans)
     started = _imported("spark.session").started
     undisturbed = partial(signal.pthread_sigmask, signal.SIG_BLOCK, {signal.SIGINT})
@@ -71,6 +75,14 @@ def run(
         out.say(f"note: {note}")
     out.write_picture(_parts(result, work, manifests, report))
     return not left_out
+
+
+def _check_there(snapshots: str) -> None:
+    """Raise PlanningError for a folder that is not there, as far as it is of this machine whatever Spark is told."""
+    scheme, _, path = snapshots.rpartition(":")
+    configured = any(map(os.environ.get, FILE_SYSTEM_FROM))
+    if (scheme == "file" or not (scheme or configured)) and not Path(path).exists():
+        raise not_there(snapshots)
 
 
 def _replaceable(report: Path) -> Path:

@@ -23,7 +23,7 @@ from reassign.core.model.cluster_rules import ConfigRules
 from reassign.manifests.objects import Manifest
 from reassign.manifests.waves import reassignments
 from reassign.planning.plan import make
-from reassign.planning.problem.model import Cluster, PlacementGoal, Plan, RackWords
+from reassign.planning.problem.model import Cluster, PlacementGoal, Plan, GoalWords
 from reassign.planning.problem.selection import any_of
 from reassign.planning.unseen import unseen_notes
 from reassign.text import counted, listed
@@ -93,7 +93,7 @@ def goal_of(
         balance=frozenset(by),
         tolerance=tolerance / 100,
         awareness=Awareness(racks.capitalize()),
-        rack_words=RackWords(f"`--racks {Racks.FLAT}`", f"`--racks {Racks.NONE}`"),
+        words=GoalWords(f"`--racks {Racks.FLAT}`", f"`--racks {Racks.NONE}`", "`--exclude ''`"),
         avoid=avoid,
         scope=Scope(scope.capitalize()),
         fenced_brokers=FencedBrokers(fenced_brokers.capitalize()),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
@@ -34,6 +35,8 @@ from reassign.kafka.client import KafkaClient
 from reassign.kafka.connection import Connection
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
 from reassign.manifests import documents
+from reassign.manifests.rollback import lists_all, under_way
+from reassign.text import listed
 
 
 class Finding(NamedTuple):
@@ -65,6 +68,10 @@ class Finding(NamedTuple):
         }
 
 
+Targets = Mapping[tuple[str, TopicPartition], tuple[int, ...]]
+"""Where the PartitionReassignments that are applied already move partitions to, by their names."""
+
+
 class Served(NamedTuple):
     """A cluster with the rules of its KafkaCluster."""
 
@@ -74,6 +81,8 @@ class Served(NamedTuple):
     cluster: KafkaCluster | None = None
     others: Sequence[Resource] = ()
     """The resources that it has already."""
+    moving: Targets = MappingProxyType({})
+    """What those of the file have in flight already."""
 
 
 def run(file: Path, where: Where, output: Output) -> bool:
@@ -91,6 +100,7 @@ def run(file: Path, where: Where, output: Output) -> bool:
 async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
     """Judge manifests against the live cluster that they refer to, or `where` says."""
     default = namespace_of(where.kube)
+    begins = [not obj["spec"].get("suspend") and obj["spec"].get("mode") != Mode.DRY_RUN for obj in objects]
     objects = [_placed(obj, default) for obj in objects]
     served = await _served(objects, where)
     async with live.read_only(served.connection) as client:
@@ -101,7 +111,10 @@ async def verify(objects: Sequence[Object], where: Where) -> list[Finding]:
         check_identity(served.cluster.status.cluster_id, snapshot.cluster_id)
     memory = Memory.begin(began)
     recent = memory.recent.observe(began, time.monotonic(), snapshot.reassignments.keys(), snapshot.log_dirs.keys())
-    return findings(resources, served.others, snapshot, served.rules, replace(memory, recent=recent))
+    judged = findings(resources, served.others, snapshot, served.rules, replace(memory, recent=recent))
+    asked = {(_name(r), tp): target for r in resources for tp, target in r.wanted.items()}
+    starting = {_name(resource) for resource, starts in zip(resources, begins, strict=True) if starts}
+    return _contested([_as_moving(each, asked, served.moving, snapshot) for each in judged], asked, starting)
 
 
 def findings(
@@ -114,11 +127,44 @@ def findings(
     verdicts = {verdict.resource.uid: verdict for verdict in decision.verdicts}
     results: list[Finding] = []
     for resource in (verdicts[resource.uid].resource for resource in resources):
-        name = f"{resource.namespace}/{resource.name}"
+        name = _name(resource)
         if resource.unsupported:
             results.append(Finding(name, None, PartitionState.BLOCKED, resource.unsupported))
         rows = verdicts[resource.uid].rows
         results += [Finding(name, tp, *rows[tp].shown()) for tp in sorted(rows) if rows[tp].waits]
+    return results
+
+
+def _name(resource: Resource) -> str:
+    return f"{resource.namespace}/{resource.name}"
+
+
+def _as_moving(finding: Finding, asked: Targets, moving: Targets, snapshot: Snapshot) -> Finding:
+    """Return a finding; of a partition that its manifest moves already, as it is applied, that it does."""
+    if finding.tp is None or (target := moving.get((finding.manifest, finding.tp))) is None:
+        return finding
+    elsewhere = finding.problem is not None and finding.problem.reason is Reason.IN_FLIGHT_ELSEWHERE
+    if not elsewhere and finding.tp not in snapshot.reassignments:
+        return finding
+    message = "is in flight already"
+    if target != asked[finding.manifest, finding.tp]:
+        message += f", to {listed(target, separator=' ')} as it is applied now: that move goes back first"
+    return finding._replace(state=PartitionState.IN_FLIGHT, problem=Problem(Reason.WOULD_MOVE, message))
+
+
+def _contested(judged: Sequence[Finding], asked: Targets, starting: Collection[str]) -> list[Finding]:
+    """Return the findings; of two manifests that move a partition to different brokers, the first one claims it."""
+    first: dict[TopicPartition, str] = {}
+    results: list[Finding] = []
+    for finding in judged:
+        if finding.tp and finding.manifest in starting and finding.state is not PartitionState.BLOCKED:
+            other = first.setdefault(finding.tp, finding.manifest)
+            if asked[other, finding.tp] != asked[finding.manifest, finding.tp]:
+                message = f"{other} beside it moves this partition to other brokers; keep one, or suspend one"
+                finding = finding._replace(
+                    state=PartitionState.BLOCKED, problem=Problem(Reason.PARTITION_CLAIMED, message)
+                )
+        results.append(finding)
     return results
 
 
@@ -140,25 +186,34 @@ async def _served(objects: Sequence[Object], where: Where) -> Served:
             if problem := permission.of_namespace(obj["metadata"]["namespace"]):
                 raise ReassignError(problem.reason, problem.message)
         connection = await connection_of(cluster, kube)
-        others = await _others(kube, objects, key)
-    return Served(connection, cluster.spec, rules_of(cluster, ClusterHold()), cluster, others)
+        others, moving = await _applied(kube, objects, key)
+    return Served(connection, cluster.spec, rules_of(cluster, ClusterHold()), cluster, others, moving)
 
 
 def _key(obj: Object, where: Where) -> ClusterKey:
     return (namespace_of(where.kube), where.cluster) if where.cluster else cluster_key(obj)
 
 
-async def _others(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) -> list[Resource]:
-    """Return the PartitionReassignments of the cluster that are not settled, without these where they are applied."""
-    ours = {(m["metadata"]["namespace"], m["metadata"]["name"]) for m in objects}
-    resources: list[Resource] = []
+async def _applied(kube: KubeClient, objects: Sequence[Object], key: ClusterKey) -> tuple[list[Resource], Targets]:
+    """Return the other PartitionReassignments of the cluster that are not settled, and what these have in flight."""
+    named = {(obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in objects}
+    others, moving = list[Resource](), dict[tuple[str, TopicPartition], tuple[int, ...]]()
     for obj in await kube.list(Kind.PARTITION_REASSIGNMENT):
-        if cluster_key(obj) == key and (obj["metadata"]["namespace"], obj["metadata"]["name"]) not in ours:
-            try:
-                resources.append(parse(obj))
-            except ValidationError:
-                continue  # the operator leaves it alone, too
-    return [resource for resource in resources if not resource.settled]
+        if cluster_key(obj) != key:
+            continue
+        try:
+            resource = parse(obj)
+        except ValidationError:
+            continue  # the operator leaves it alone, too
+        if resource.settled:
+            continue
+        if (resource.namespace, resource.name) in named:
+            records = [] if lists_all(obj) else await kube.list(Kind.REASSIGNMENT_RECORD, resource.namespace)
+            moves = under_way(obj, records)
+            moving |= {(_name(resource), TopicPartition(*tp)): target for tp, (_, target) in moves.items()}
+        else:
+            others.append(resource)
+    return others, moving
 
 
 async def _observe(client: KafkaClient, resources: Sequence[Resource]) -> Snapshot:

@@ -99,13 +99,14 @@ def end_of(item: Item | None) -> End | None:
 def line(view: View) -> str:
     """Return the state of a resource as one line."""
     item = view.item
-    parts = [item.status.summary or "not begun"]
+    summary = item.status.summary or "not begun"
+    parts = [summary]
     if (progress := view.moving and view.moving.progress) and progress.bytes_per_second:
         parts.append(f"{amount(progress.bytes_per_second)}/s")
     ready = item.ready
     why = ready.reason if ready else "Pending"
     if ready and (item.says("Stalled") or not item.says("Reconciling")):
-        why += f": {ready.message}"
+        why += f": {ready.message.replace(f'; {summary}', '').replace(f'{summary}; ', '')}"
     return printable(f"{', '.join(parts)} ({'being deleted: ' if item.deleted else ''}{why})")
 
 

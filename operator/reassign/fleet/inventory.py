@@ -24,6 +24,7 @@ from reassign.files import checks
 from reassign.files.schema import SCHEMAS
 from reassign.files.snapshots import REPLACED
 from reassign.fleet.choose import DAY, FOLDER, File, Kind
+from reassign.fleet.job import not_there, take_one
 from reassign.spark.storage import Storage, is_unreadable, spark_errors_as
 from reassign.spark.stored import PATTERNS, Stored, find, is_pattern, largest
 
@@ -58,8 +59,7 @@ def take(spark: SparkSession, root: str) -> Inventory:
     with spark_errors_as(Reason.CANNOT_BE_READ, f"the snapshots below {root} cannot be read", todo):
         base = Storage(spark).qualified(root)
         if base is None:
-            why = f"there is no {root}: name the folder that has the snapshots, or {take_one(root)}"
-            raise PlanningError(Reason.INVALID_SNAPSHOT, why)
+            raise not_there(root)
         if base.startswith(LOCAL):
             base, stored, most = base.removeprefix(LOCAL), None, LARGEST
             listed = _walked(base)
@@ -152,10 +152,6 @@ def _bounded(file: File, most: int) -> File:
         return file
     why = f"it has {file.length:,} bytes, and up to {most:,} are read"
     return file._replace(kind=checks.Kind.UNREADABLE, problem=why)
-
-
-def take_one(root: str) -> str:
-    return f"take one with `kubectl kafka-reassign snapshot --into {root.rstrip('/')} --cluster main`"
 
 
 def _refuse_none(root: str, files: Sequence[File]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from reassign.api.limits import MAX_REPLICAS
@@ -21,15 +21,24 @@ KEPT = ("clusterRef", "throttle", "concurrency", "preferredLeader")
 
 MOVED = (PartitionState.COMPLETED, PartitionState.IN_FLIGHT)
 RECORDED_MOVED = (RecordState.COMPLETED, RecordState.SETTLING, RecordState.IN_FLIGHT)
+UNDER_WAY = (PartitionState.IN_FLIGHT, PartitionState.CANCELLING)
+RECORDED_UNDER_WAY = (RecordState.SUBMITTING, RecordState.IN_FLIGHT, RecordState.SETTLING, RecordState.CANCELLING)
 
 Moves = dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]
 """Original and target replicas, by topic and partition."""
 
 
 def lists_all(live: Mapping[str, Any]) -> bool:
-    """Whether a status describes every partition, so that a rollback needs no records."""
+    """Whether a status describes every partition, so that its records are not needed."""
     status = parsed(PartitionReassignment, live).status
     return status.progress is None or status.progress.partitions_total <= len(status.partitions)
+
+
+def under_way(live: Mapping[str, Any], records: Iterable[Mapping[str, Any]] = ()) -> Moves:
+    """Return what a PartitionReassignment has in flight, or is taking back; records are needed as for a rollback."""
+    moved = parsed(PartitionReassignment, live)
+    recorded = _in_records(records, moved.metadata.uid, RECORDED_UNDER_WAY)
+    return recorded or _in_status(moved.status, UNDER_WAY)
 
 
 def rollback(live: Mapping[str, Any], records: Iterable[Mapping[str, Any]] = ()) -> Manifest:
@@ -88,7 +97,7 @@ def _problem(entry: Manifest) -> str | None:
 
 def _reverse(moved: PartitionReassignment, records: Iterable[Mapping[str, Any]]) -> list[Manifest]:
     """Return the entries that go back, in the order of the spec."""
-    moves = _in_records(records, moved.metadata.uid) or _in_status(moved.status)
+    moves = _in_records(records, moved.metadata.uid, RECORDED_MOVED) or _in_status(moved.status, MOVED)
     return [
         {
             "topic": entry.topic,
@@ -101,17 +110,17 @@ def _reverse(moved: PartitionReassignment, records: Iterable[Mapping[str, Any]])
     ]
 
 
-def _in_records(records: Iterable[Mapping[str, Any]], owner: str) -> Moves:
+def _in_records(records: Iterable[Mapping[str, Any]], owner: str, states: Collection[RecordState]) -> Moves:
     read = (parsed(ReassignmentRecord, record) for record in records)
     topics = [t for r in read if [o.uid for o in r.metadata.owner_references] == [owner] for t in r.spec.topics]
     return {
         (t.topic, p.partition): (p.original_replicas, p.target_replicas)
         for t in topics
         for p in t.partitions
-        if p.state in RECORDED_MOVED
+        if p.state in states
     }
 
 
-def _in_status(status: PartitionReassignmentStatus) -> Moves:
-    moved = ((p, p.original_replicas, p.target_replicas) for p in status.partitions if p.state in MOVED)
+def _in_status(status: PartitionReassignmentStatus, states: Collection[PartitionState]) -> Moves:
+    moved = ((p, p.original_replicas, p.target_replicas) for p in status.partitions if p.state in states)
     return {(p.topic, p.partition): (before, after) for p, before, after in moved if before and after}

@@ -66,7 +66,7 @@ def states_of(
     if not plan.approved:
         return _unapproved(plan, goes_on)
     if not windows.is_open:
-        return _held(plan, moving, Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens:%Y-%m-%d %H:%M} UTC")
+        return _held(plan, moving, Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens_text}")
     if current and not current.spec.suspend and (held := held_of(current)):
         return _as_its_wave(current, held)
     if fenced:

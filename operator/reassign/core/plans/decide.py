@@ -111,12 +111,13 @@ def _take_down(
     A wave that cannot be read is deleted, and not waited for: its own finalizer keeps it until it is safe.
     """
     left = unended(waves)
+    status = plan.status.model_copy(update={"window_open": None, "next_window_time": None})
     waited: list[Resource | Unread] = [*left, *(wave for wave in unread if not (wave.ended or wave.deleted))]
     if not waited:
-        return PlanDecision([RemoveFinalizer()], plan.status.model_copy())
+        return PlanDecision([RemoveFinalizer()], status)
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
     states = unsettled("Deleting", f"{message}: {names(waited)}{stalls(left)}")
-    return PlanDecision(_deletes(waited), _status(plan, plan.status.model_copy(), states, now))
+    return PlanDecision(_deletes(waited), _status(plan, status, states, now))
 
 
 def _deletes(waves: Sequence[Resource | Unread]) -> list[DeleteWave]:

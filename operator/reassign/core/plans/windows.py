@@ -15,6 +15,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
+from cronsim.cronsim import Field
 
 from reassign.api.window import Window
 from reassign.core.model.problem import Problem
@@ -26,6 +27,14 @@ LONGEST_WAIT = timedelta(days=4 * 366)
 DAY = timedelta(days=1)
 MAX_KEPT = 10_000
 """Crons whose moments around a time are kept: to search for them takes up to a millisecond."""
+FIELDS = {
+    Field.MINUTE: ("minute", "0 to 59"),
+    Field.HOUR: ("hour", "0 to 23"),
+    Field.DAY: ("day of the month", "1 to 31, or L"),
+    Field.MONTH: ("month", "1 to 12, or JAN to DEC"),
+    Field.DOW: ("day of the week", "0 to 7, or SUN to SAT"),
+}
+"""The fields of a cron in their order, and what each may have."""
 
 
 class _Moments(CronSim):
@@ -90,12 +99,27 @@ def schedule_of(cron: str, time_zone: str, where: str, now: datetime) -> Schedul
         schedule = Schedule(cron, ZoneInfo(time_zone))
         if schedule.next(now):
             return schedule
-        wrong = f"the cron {cron!r} has no time within four years"
+        unreadable = None
     except (ZoneInfoNotFoundError, OSError, ValueError):
         wrong = f"there is no time zone {time_zone!r}; name one of the IANA database, such as Europe/Berlin"
-    except CronSimError as error:
-        wrong = f"the cron {cron!r} cannot be read: {error}"
-    return Problem(Reason.INVALID_SCHEDULE, f"{where}: {wrong}")
+        return Problem(Reason.INVALID_SCHEDULE, f"{where}: {wrong}")
+    except CronSimError:
+        unreadable = _unreadable(cron)
+    wrong = f"cannot be read: {unreadable}" if unreadable else "has no time within four years"
+    return Problem(Reason.INVALID_SCHEDULE, f"{where}: the cron {cron!r} {wrong}")
+
+
+def _unreadable(cron: str) -> str | None:
+    """Return which field cannot be read, with what it has and what it may have; None where each can be."""
+    for (field, (name, range)), part in zip(FIELDS.items(), cron.split(), strict=True):
+        for item in part.split(","):
+            try:
+                field.parse(item.upper())
+            except CronSimError:
+                a_range = ", in a range the lesser one first" if "-" in item else ""
+                a_step = ", with a step of at least 1" if "/" in item else ""
+                return f"its {name} has {item!r}; write {range}{a_range}{a_step}"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +133,32 @@ class WindowState:
     """When a window opens or closes next."""
     problem: Problem | None = None
     """Why one cannot be read: then none is open."""
+    zone: str = "Etc/UTC"
+    """The time zone of the window that opens next."""
+
+    @property
+    def opens_text(self) -> str:
+        """When a window opens next, in UTC, and as the clock in its own time zone shows it where that differs."""
+        assert self.opens
+        utc, local = (f"{self.opens.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M}" for zone in ("Etc/UTC", self.zone))
+        return f"{utc} UTC" if local == utc else f"{utc} UTC ({local} in {self.zone})"
 
 
 def windows_at(windows: Sequence[Window], now: datetime) -> WindowState:
     """Return whether a window is open, and when to look again; without windows it always is."""
     if not windows:
         return WindowState()
-    opens, closes = list[datetime](), list[datetime]()
+    opens, closes = list[tuple[datetime, str]](), list[datetime]()
     for number, window in enumerate(windows):
         found = _around(window.cron, window.time_zone, f"spec.windows[{number}]", now)
         if isinstance(found, Problem):
             return WindowState(is_open=False, problem=found)
         last, following = found
-        opens.append(following)
+        opens.append((following, window.time_zone))
         closes += [last + timedelta(seconds=window.duration_seconds)] if last else []
     open_until = max((end for end in closes if end > now), default=None)
-    return WindowState(open_until is not None, min(opens), min(filter(None, [*opens, open_until])))
+    first, zone = min(opens)
+    return WindowState(open_until is not None, first, min(filter(None, [first, open_until])), zone=zone)
 
 
 Moments = tuple[datetime | None, datetime]

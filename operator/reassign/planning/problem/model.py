@@ -59,11 +59,12 @@ class Cluster:
     """None: it is not known."""
 
 
-class RackWords(NamedTuple):
-    """What an author of a goal writes to have racks count otherwise."""
+class GoalWords(NamedTuple):
+    """What an author of a goal writes to have racks count otherwise, and internal topics as all others."""
 
     flat: str = "`racks: {awareness: Flat}`"
     none: str = "`racks: {awareness: None}`"
+    all_topics: str = "`topics: {exclude: []}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class PlacementGoal:
     """DRAINED: of partitions with a replica on a drained broker, the replicas there; nothing else moves."""
     fenced_brokers: FencedBrokers = FencedBrokers.KEEP
     """KEEP: a partition with a replica on a fenced broker that is not drained is not moved."""
-    rack_words: RackWords = field(default=RackWords(), compare=False)
+    words: GoalWords = field(default=GoalWords(), compare=False)
 
     @property
     def excluded(self) -> tuple[str, ...]:

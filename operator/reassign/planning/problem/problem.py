@@ -91,9 +91,9 @@ def pose(cluster: Cluster, goal: PlacementGoal, refused: Bools | None = None) ->
     Raises PlanningError: InvalidGoal, NothingSelected, NotEnoughBrokers, InvalidRacks, InvalidSnapshot.
     """
     allowed, drained = _allowed(cluster, goal)
-    groups = levels(cluster.racks, goal.awareness, cluster.brokers, goal.rack_words.flat)
+    groups = levels(cluster.racks, goal.awareness, cluster.brokers, goal.words.flat)
     racks = [cluster.racks[b] for b in np.flatnonzero(allowed).tolist()]
-    check_complete(racks, goal.awareness, cluster.brokers[allowed], goal.rack_words.none)
+    check_complete(racks, goal.awareness, cluster.brokers[allowed], goal.words.none)
     there: Bools = cluster.replicas >= 0
     online = online_replicas(cluster)
     selection = select(cluster, goal, drained)
@@ -106,7 +106,7 @@ def pose(cluster: Cluster, goal: PlacementGoal, refused: Bools | None = None) ->
     rf = there.sum(axis=1, dtype=np.int32)
     if goal.replication_factor is not None:
         rf[movable & ~leaving] = goal.replication_factor
-    _check_enough(cluster, allowed, rf, movable)
+    _check_enough(cluster, goal, allowed, rf, movable, leaving)
     each = what_counts(cluster)
     for of, kind in zip(each, COUNTED.values(), strict=True):
         if kind.measure:
@@ -213,18 +213,26 @@ def _allowed(cluster: Cluster, goal: PlacementGoal) -> tuple[Bools, Bools]:
     return allowed, ~chosen | drained
 
 
-def _check_enough(cluster: Cluster, allowed: Bools, rf: Ints, movable: Bools) -> None:
+def _check_enough(
+    cluster: Cluster, goal: PlacementGoal, allowed: Bools, rf: Ints, movable: Bools, leaving: Bools
+) -> None:
     wanted = int(rf[movable].max(initial=0))
     if allowed.sum() >= wanted:
         return
     row = int(np.flatnonzero(movable & (rf == wanted))[0])
     dead = cluster.brokers[~cluster.alive].tolist()
     dead_ones = f" (not alive: {listed(dead)})" if dead else ""
+    todo = "lower the replication factor"
+    if leaving[row] and goal.scope is not Scope.DRAINED:
+        todo = (
+            "have the goal's replication factor count for it too: topics that are excluded by default keep theirs, "
+            f"and {goal.words.all_topics} excludes none"
+        )
     raise PlanningError(
         Reason.NOT_ENOUGH_BROKERS,
         f"{partition_name(cluster, row)} needs {wanted} brokers, and the goal leaves {int(allowed.sum())}: "
         f"{listed(cluster.brokers[allowed].tolist()) or 'none'}{dead_ones}; "
-        "allow more brokers, or lower the replication factor",
+        f"allow more brokers, or {todo}",
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.problem.model import Ints, RackWords
+from reassign.planning.problem.model import Ints, GoalWords
 from reassign.text import listed, named_brokers
 
 MAX_DEPTH = 11
@@ -24,7 +24,7 @@ MAX_DEPTH = 11
 
 
 def levels(
-    racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints, otherwise: str = RackWords().flat
+    racks: Sequence[str], awareness: Awareness, ids: Sequence[int] | Ints, otherwise: str = GoalWords().flat
 ) -> Ints:
     """Return nested groups of brokers, top level first: (L, B), the group of each broker at each level, 0 to n - 1.
 
