@@ -169,6 +169,14 @@ class Reason(StrEnum):
     begins. Restore the spec, or have it planned again."""
     WAVE_FAILED = "WaveFailed"
     """A wave failed, or was deleted. Make it succeed, as its status says, or have it planned again."""
+    DRAIN_INCOMPLETE = "DrainIncomplete"
+    """Brokers that are to be emptied would keep the replicas that the message names. It is planned again when the
+    cluster has changed."""
+    PLAN_FAILED = "PlanFailed"
+    """Three plans in a row could not go on, and the message says why the last one could not. The next one is made
+    later, or at once when you change the spec."""
+    NOT_OBSERVED = "NotObserved"
+    """It is not known whether brokers are empty: start the brokers that the message names, which do not answer."""
 
     # the cluster, or what leads to it
     CLUSTER_NOT_FOUND = "ClusterNotFound"

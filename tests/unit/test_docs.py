@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic.alias_generators import to_camel
 
-from reassign.core.model.read_back import PlanStatusReadBack, StatusReadBack
+from reassign.core.model.read_back import DecommissionStatusReadBack, PlanStatusReadBack, StatusReadBack
 from tests import pages
 
 ROOT = Path(__file__).parents[2]
@@ -123,7 +123,8 @@ def test_the_layout_names_every_room_and_no_other() -> None:
 
 def test_every_field_read_back_from_a_status_has_its_reason() -> None:
     explained = (ROOT / "docs/security/threats.md").read_text().partition("## What is read back from statuses")[2]
-    members = [*vars(StatusReadBack).items(), *vars(PlanStatusReadBack).items()]
+    read = (StatusReadBack, PlanStatusReadBack, DecommissionStatusReadBack)
+    members = [member for each in read for member in vars(each).items()]
     fields = [name for name, member in members if isinstance(member, property)]
-    assert len(fields) == 7 + 11
+    assert len(fields) == 7 + 12 + 3
     assert [name for name in fields if f"`{to_camel(name)}`" not in explained] == []

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
+from reassign.api.broker_decommission import BrokerDecommissionStatus, MadePlan
 from reassign.api.common import Condition, ObjectMeta
 from reassign.api.kafka_cluster import KafkaClusterSpec
 from reassign.api.partition_reassignment import CopiedSample, PartitionDetail, PartitionReassignmentStatus, Progress
-from reassign.api.reassignment_plan import BalanceStatus, PlanMoves, ReassignmentPlanStatus, Unmet, Wave
+from reassign.api.reassignment_plan import BalanceStatus, LowerBound, PlanMoves, ReassignmentPlanStatus, Unmet, Wave
 
 
 class DeclaredCluster(Protocol):
@@ -66,6 +67,8 @@ class PlanStatusReadBack(Protocol):
     @property
     def moves(self) -> PlanMoves | None: ...
     @property
+    def lower_bound(self) -> LowerBound | None: ...
+    @property
     def balance(self) -> BalanceStatus | None: ...
     @property
     def unmet(self) -> tuple[Unmet, ...]: ...
@@ -75,5 +78,20 @@ class PlanStatusReadBack(Protocol):
     def unregistered_brokers(self) -> tuple[int, ...]: ...
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> ReassignmentPlanStatus:
+        """Return the whole status with these fields changed, to be written again."""
+        ...
+
+
+class DecommissionStatusReadBack(Protocol):
+    """The last status of a BrokerDecommission."""
+
+    @property
+    def observed_generation(self) -> int | None: ...
+    @property
+    def conditions(self) -> tuple[Condition, ...]: ...
+    @property
+    def plans(self) -> tuple[MadePlan, ...]: ...
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> BrokerDecommissionStatus:
         """Return the whole status with these fields changed, to be written again."""
         ...

@@ -44,6 +44,8 @@ PASSES = frozenset(
         Reason.CONFLICT,
         Reason.PLANNING_FAILED,  # the process ended, and is started again
         Reason.INVALID_SNAPSHOT,  # observed again
+        Reason.DRAIN_INCOMPLETE,  # planned again
+        Reason.NOT_OBSERVED,
     }
 )
 """Waits that end by themselves."""
@@ -102,6 +104,7 @@ NEEDS_USER = frozenset(
         Reason.PLAN_STALE,
         Reason.WAVE_EDITED,
         Reason.WAVE_FAILED,
+        Reason.PLAN_FAILED,
         Reason.CLUSTER_NOT_FOUND,
         Reason.CLUSTER_DELETED,
         Reason.CLUSTER_ID_CHANGED,

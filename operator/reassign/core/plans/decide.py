@@ -247,7 +247,7 @@ def _carry_out(
 ) -> PlanDecision:
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
     held = plan.spec.suspend or not windows.is_open
-    progress = _wave_progress(plan, waves, unread, held)
+    progress = wave_progress(plan, waves, unread, held)
     if progress.done:
         return _carried_out(plan, progress.status, seen, now, goal)
     progress = replace(progress, status=_forecast(progress.status))
@@ -278,9 +278,10 @@ def _said(before: Iterable[Condition]) -> list[ConditionState]:
     return [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in before]
 
 
-def _wave_progress(
+def wave_progress(
     plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread], held: bool
 ) -> WaveProgress:
+    """Return how far the waves of a plan are; a plan that is held starts none."""
     there, lost = {wave.name: wave for wave in waves}, {wave.name: wave for wave in unread}
     planned = _states_now(plan, there, lost)
     first = _first(planned)

@@ -216,12 +216,12 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class AddFinalizer:
-    """Put our finalizer on the plan: its deletion waits for us."""
+    """Put our finalizer on the object: its deletion waits for us."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Take our finalizer off the plan."""
+    """Take our finalizer off the object."""
 
 
 @dataclass(frozen=True, slots=True)

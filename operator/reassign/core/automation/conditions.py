@@ -1,0 +1,151 @@
+"""Report: what the status of a BrokerDecommission says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from reassign.api.broker_decommission import (
+    BrokerDecommissionStatus,
+    CordonWish,
+    DecommissionedBroker,
+    DecommissionState,
+    MadePlan,
+    PlanOutcome,
+)
+from reassign.api.common import ConditionStatus
+from reassign.api.limits import MAX_PAST_PLANS
+from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
+from reassign.core.automation.emptiness import BrokerJudged
+from reassign.core.automation.model import DecommissionResource, PlanSeen
+from reassign.core.configs.cordons import CordonReason
+from reassign.core.plans.conditions import summary_of
+from reassign.core.report.conditions import ConditionState, conditions, unready
+from reassign.errors import Reason
+from reassign.text import counted, named_brokers
+
+
+class Standing(NamedTuple):
+    """How a decommission stands: the reason of Ready, with a sentence."""
+
+    reason: str
+    message: str
+    empty: bool = False
+    """Whether the brokers can be stopped: then it is Ready."""
+    hopeless: bool = False
+    """Whether a user has to act, though what its reason says often ends by itself."""
+    succeeded: bool = False
+    digest: str | None = None
+    """Digest of the plan that waits for approval."""
+
+
+def standing_states(standing: Standing) -> list[ConditionState]:
+    """Return the conditions that follow from how a decommission stands, Cordoned aside."""
+    reason, message = standing.reason, standing.message
+    ready = ConditionState("Ready", standing.empty, reason, message)
+    if standing.empty:
+        last = "Succeeded", standing.succeeded, reason if standing.succeeded else "StillRegistered", message
+        return [ready, ConditionState("Empty", True, "Empty", message), ConditionState(*last)]
+    if reason == Reason.APPROVED_DIGEST_MISMATCH:  # as every wait for an approval, a wish
+        states = [ready]
+    elif standing.hopeless:
+        states = [ready, ready._replace(type="Stalled", status=True)]
+    else:
+        states = unready(reason, message)
+    ready, *others = states
+    return [ready, ready._replace(type="Empty"), ready._replace(type="Succeeded"), *others]
+
+
+def cordoned_state(it: DecommissionResource, brokers: Mapping[int, BrokerJudged]) -> ConditionState:
+    """Return Cordoned: whether all directories of the brokers that are up are cordoned, by whomever."""
+    up = {broker: judged.seen for broker, judged in brokers.items() if judged.seen.up}
+    if not up:
+        message = "none of the brokers is up, and only the brokers themselves can be told that they are cordoned"
+        return ConditionState("Cordoned", False, CordonReason.BROKER_FENCED, message)
+    if not (bare := {broker: found for broker, found in up.items() if not found.cordoned}):
+        return ConditionState("Cordoned", True, "Cordoned", f"{named_brokers(up, 'is')} cordoned")
+    if it.spec.cordon is CordonWish.NEVER:
+        return ConditionState("Cordoned", False, "CordonNever", f"{named_brokers(bare, 'is')} not to be cordoned")
+    states = [found.cordon for found in bare.values() if found.cordon]
+    awaited = (CordonReason.IN_FORCE, CordonReason.NOT_YET)
+    if states:
+        worst = min(states, key=lambda state: state.reason in awaited)
+        reason = CordonReason.NOT_YET if worst.reason in awaited else worst.reason
+        return ConditionState("Cordoned", False, reason, worst.message)
+    return ConditionState("Cordoned", False, CordonReason.NOT_YET, f"{named_brokers(bare, 'is')} not cordoned yet")
+
+
+def broker_state(it: DecommissionResource, judged: BrokerJudged) -> DecommissionState:
+    """Return the state of one broker."""
+    if judged.gone:
+        by_us = judged.record is not None and judged.record.unregister_sent_at is not None
+        return DecommissionState.UNREGISTERED if by_us else DecommissionState.GONE
+    if judged.emptiness.empty and not judged.seen.up:
+        return DecommissionState.DOWN
+    if judged.emptiness.empty and it.record.approval:
+        return DecommissionState.EMPTY
+    return DecommissionState.DRAINING if it.record.approval else DecommissionState.SERVING
+
+
+def status_of(
+    it: DecommissionResource,
+    standing: Standing,
+    brokers: Mapping[int, BrokerJudged],
+    plan: PlanSeen | None,
+    plans: Sequence[MadePlan],
+    now: datetime,
+) -> BrokerDecommissionStatus:
+    """Return the status; without `brokers`, which are unseen, it keeps what it said of them."""
+    states = standing_states(standing)
+    if standing.succeeded or not brokers:
+        said = (c for c in it.status.conditions if c.type == "Cordoned")
+        states += [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in said]
+    else:
+        states.append(cordoned_state(it, brokers))
+    timeout = it.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
+    update: dict[str, object] = {
+        "observed_generation": it.generation,
+        "conditions": conditions(it.status.conditions, states, it.generation, now, timeout),
+        "digest": standing.digest,
+        "plans": tuple(plans),
+    }
+    if brokers:
+        left = sum(judged.replicas for judged in brokers.values())
+        update["replicas_left"] = left
+        update["summary"] = f"{counted(left, 'replica')} left on {named_brokers(brokers)}{_progress(plan)}"
+        update["brokers"] = tuple(
+            DecommissionedBroker(
+                id=broker,
+                state=broker_state(it, judged),
+                replicas=judged.replicas,
+                cordoned=judged.seen.cordoned,
+            )
+            for broker, judged in brokers.items()
+        )
+    return it.status.model_copy(update=update)
+
+
+def _progress(plan: PlanSeen | None) -> str:
+    return f"; {summary_of(plan.states)}" if plan and plan.plan.planned and not plan.done else ""
+
+
+def made_plans(
+    before: Sequence[MadePlan], plan: PlanSeen, digest: str, outcome: PlanOutcome, now: datetime, *, begun: bool
+) -> tuple[MadePlan, ...]:
+    """Return the plans that a status lists, the last one as it is now."""
+    name, status = plan.plan.name, plan.plan.status
+    known = next((made for made in before if made.name == name), None)
+    over = outcome is not PlanOutcome.RUNNING
+    made = MadePlan(
+        name=name,
+        digest=digest,
+        bytes=sum(wave.bytes for wave in status.waves),
+        lower_bound_bytes=status.lower_bound.bytes if status.lower_bound else 0,
+        replicas=status.moves.replicas if status.moves else 0,
+        start_time=((known and known.start_time) or now) if begun else None,
+        completion_time=((known and known.completion_time) or now) if over else None,
+        outcome=outcome,
+    )
+    others = [other for other in before if other.name != name]
+    return (*others, made)[-MAX_PAST_PLANS:]
