@@ -23,7 +23,7 @@ from reassign.core.model.cluster_rules import ConfigRules
 from reassign.manifests.objects import Manifest
 from reassign.manifests.waves import reassignments
 from reassign.planning.plan import make
-from reassign.planning.problem.model import Cluster, PlacementGoal, Plan, GoalWords
+from reassign.planning.problem.model import Cluster, GoalWords, PlacementGoal, Plan
 from reassign.planning.problem.selection import any_of
 from reassign.planning.unseen import unseen_notes
 from reassign.text import counted, listed

@@ -16,7 +16,7 @@ import numpy as np
 
 from reassign.api.goal import Awareness
 from reassign.errors import PlanningError, Reason
-from reassign.planning.problem.model import Ints, GoalWords
+from reassign.planning.problem.model import GoalWords, Ints
 from reassign.text import listed, named_brokers
 
 MAX_DEPTH = 11
