@@ -61,6 +61,13 @@ def test_simple_assignment_ignores_racks(tmp_path: Path) -> None:
     assert ran.out == "1:2:3,2:3:4\n"
 
 
+def test_a_topic_that_is_there_already_is_noted(tmp_path: Path) -> None:
+    asked = ("assign", "--snapshot", taken(tmp_path), "--partitions", 1, "--replication-factor", 1, "--seed", 1)
+    ran = run(*asked, "--force-simple", "--topic", "orders")
+    assert (ran.code, ran.err) == (0, "note: there is a topic orders already, with 2 partitions\n")
+    assert run(*asked, "--force-simple", "--topic", "other").err == ""
+
+
 def test_brokers_that_are_down_are_not_chosen_unless_they_are_named(tmp_path: Path) -> None:
     brokers = {id: Broker(id, rack, fenced=id == 1) for id, rack in RACKS.items()}
     folder = snapshot(tmp_path, brokers)

@@ -282,6 +282,10 @@ WRONG_WORDS = {
     ("report", "krp/x"): "Invalid value for 'NAME': ReassignmentPlan has no report: name one of its waves (Inv",
     ("lists",): "No such command 'lists'",
     ("--no-such",): "No such option: --no-such",
+    ("-n", "kafka", "list"): "No such option: -n; it goes after the command: kubectl kafka-reassign COMMAND -n …",
+    ("--cluster", "a", "top"): "No such option: --cluster; it goes after the command: kubectl kafka-reassign COMMAND",
+    ("fleet", "--work", "w", "run"): "No such option: --work; it goes after the command: kubectl kafka-reassign fleet ",
+    ("rollback", "a", "-f", "b"): "Invalid value: a PartitionReassignment and a file are given: leave one of them out",
     ("fleet", "run"): "Missing option '--snapshots' (InvalidArgument)",
     ("plan", "--snapshot", "s", "--throttle", "5x"): "Invalid value for '--throttle': '5x' is not a quantity",
 }

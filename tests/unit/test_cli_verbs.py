@@ -315,6 +315,16 @@ def test_a_line_says_why_where_nothing_moves() -> None:
     assert watching.line(watching.View(Item(fresh))) == "not begun (Pending)"
 
 
+def test_a_plan_has_the_summary_of_the_wave_that_runs_as_the_list_has_it() -> None:
+    ready = condition("Ready", "False", "WaveInFlight", "0/2 waves, 0/15 partitions; drain-5-wave is under way")
+    item, wave = Item(plan(conditions=[ready, condition("Reconciling")])), Item(moving())
+    line = watching.line(watching.View(item, wave))
+    assert line == (
+        "0/2 waves, 0/15 partitions, drain-5-wave: 4/12 partitions, 40 %, about 9 min left, 52 MiB/s (WaveInFlight)"
+    )
+    assert str(wave.status.summary) in written(listing.table([wave], NOW))
+
+
 def test_a_plan_outside_its_windows_is_shown_with_the_time_of_the_next() -> None:
     why = "no window is open until 2026-02-01 21:00 UTC"
     item = Item(plan(conditions=[condition("Ready", "False", "OutsideWindow", why)]))
@@ -463,6 +473,27 @@ def test_what_is_named_twice_is_one(verb: tuple[str, ...], said: str, monkeypatc
 
     Written(sim(), moving()).serve(monkeypatch)
     assert run(*verb, "-n", "kafka", "drain-5-wave", "kpr/drain-5-wave", "drain-5-wave") == (0, said, "")
+
+
+@pytest.mark.parametrize("obj", [ended(), ended(type="Failed")])
+def test_a_resource_that_has_ended_says_so_when_it_is_suspended(obj: Object, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Written(Live):
+        async def write_spec(self, obj: Object, spec: Object, manager: str, *, dry_run: bool) -> Object:
+            return obj
+
+    Written(sim(), obj).serve(monkeypatch)
+    ran = run("suspend", "-n", "kafka", "march")
+    assert (ran.code, ran.err) == (0, "note: kpr/march has ended, and moves nothing until its spec is changed\n")
+
+
+@pytest.mark.parametrize("command", ["report", "rollback"])
+def test_the_name_of_a_plan_is_told_with_its_waves(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Live(sim(), plan(), moving()).serve(monkeypatch)
+    said = error_of(run(command, "drain-5", "-n", "kafka"), 2)
+    assert "drain-5 is a ReassignmentPlan; name one of its waves: drain-5-wave, drain-5-wave-2 (Nothing" in said
+    Live(sim(), plan(waves=[])).serve(monkeypatch)
+    assert "drain-5 is a ReassignmentPlan; it has no waves yet" in error_of(run(command, "drain-5", "-n", "kafka"), 2)
+    assert "there is no PartitionReassignment other" in error_of(run(command, "other", "-n", "kafka"), 2)
 
 
 # --- what is in flight, of the brokers ---

@@ -85,10 +85,18 @@ def _refused(error: typer.TyperException) -> Exception:
     if context is not None and error.message == context.get_help():  # of a command without words
         return error
     error.message = own_words(error.message)  # typer checks by pydantic
+    if context is not None and (option := getattr(error, "option_name", None)) and _of_commands(context, option):
+        error.message += f"; it goes after the command: {context.command_path} COMMAND {option} …"
     out.say(f"error: {' '.join(error.format_message().split()).rstrip('.')} ({Reason.INVALID_ARGUMENT})")
     if context is not None:
         typer.echo(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.", err=True)
     return typer.Exit(WRONG)
+
+
+def _of_commands(context: Any, option: str) -> bool:
+    """Whether the commands of a group have an option, which the group itself has not."""
+    commands = getattr(context.command, "commands", {})
+    return any(option in parameter.opts for command in commands.values() for parameter in command.params)
 
 
 app = typer.Typer(
@@ -184,9 +192,10 @@ def plan(
         str, typer.Option(parser=options.object_name, metavar="NAME", help="What the manifests' names begin with.")
     ] = "plan",
 ) -> None:
-    """Plan the moves that reach a goal, and show their cost beside the least possible, and each broker's load.
+    """Plan the moves that reach a goal.
 
-    A goal is one or more of --drain-broker, --broker, --replication-factor and --balance.
+    It shows their cost beside the least possible, and each broker's load. A goal is one or more of --drain-broker,
+    --broker, --replication-factor and --balance.
 
     Exits with 1 when the plan does not reach the whole goal; the plan says the nearest that it reaches.
 
@@ -245,7 +254,9 @@ def assign(
         AssignmentOutput, typer.Option("--output", "-o", help="The stock tool's JSON, or kafka-topics.sh's string.")
     ] = AssignmentOutput.JSON,
 ) -> None:
-    """Assign the replicas of a new topic over racks of racks (KIP-879).
+    """Assign the replicas of a new topic over racks (KIP-879).
+
+    Racks may lie in racks, as paths.
 
     Example: kafka-topics.sh --create --topic orders --replica-assignment "$(kubectl kafka-reassign assign
     --cluster main --topic orders --partitions 12 --replication-factor 3 -o kafka-topics)"
@@ -285,7 +296,9 @@ def convert(
     ] = MAX_WAVE_PARTITIONS,
     throttle: options.Throttle = None,
 ) -> None:
-    """Convert the stock tool's JSON to PartitionReassignments, or the reverse, as the file has it.
+    """Convert the stock tool's JSON to manifests, or the reverse.
+
+    The file says which: it has JSON of the stock tool, or PartitionReassignments.
 
     Example: kubectl kafka-reassign convert -f reassignment.json --cluster main -n kafka
     """
@@ -316,13 +329,17 @@ def rollback(
     ] = None,
     output: Annotated[ManifestOutput, typer.Option("--output", "-o", help="How to write it.")] = ManifestOutput.YAML,
 ) -> None:
-    """Write the PartitionReassignment that undoes another one, from the record in its status.
+    """Write the PartitionReassignment that undoes another one.
+
+    It is made from the record in the status of that one.
 
     Example: kubectl kafka-reassign rollback drain-5-a6cb0b-56bb107f-1 -n kafka | kubectl apply --server-side -f -
     """
     from reassign.cli.converting import roll_back
 
-    if (name is None) == (file is None):
+    if name is not None and file is not None:
+        raise typer.BadParameter("a PartitionReassignment and a file are given: leave one of them out")
+    if name is None and file is None:
         raise typer.BadParameter("name a PartitionReassignment, or a file with --file")
     roll_back(name, kube, file, output)
 
@@ -353,7 +370,9 @@ def snapshot(
         ),
     ] = None,
 ) -> None:
-    """Keep a live cluster's state as Parquet files, for `plan --snapshot` and for Spark.
+    """Keep a live cluster's state as Parquet files.
+
+    They are for `plan --snapshot` and for Spark.
 
     Example: kubectl kafka-reassign snapshot --cluster main -n kafka --into ./snapshots
     """
@@ -379,9 +398,10 @@ def verify(
     bootstrap_server: options.BootstrapServer = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to write the answer.")] = Output.TABLE,
 ) -> None:
-    """Make every check of the operator on PartitionReassignments against the live cluster, and write nothing.
+    """Make the operator's checks on manifests, and write nothing.
 
-    The cluster is the KafkaCluster that they refer to, or the one that is named. Exits with 1 when anything in them
+    It makes every check of PartitionReassignments against the live cluster. The cluster is the KafkaCluster that they
+    refer to, or the one that is named. Exits with 1 when anything in them
     would be blocked.
 
     Example: kubectl kafka-reassign verify -n kafka -f waves.yaml

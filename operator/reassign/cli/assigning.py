@@ -15,7 +15,7 @@ from reassign.manifests import stock
 from reassign.planning.assign import assign
 from reassign.planning.problem.model import Cluster
 from reassign.planning.problem.racks import check_complete, levels
-from reassign.text import named_brokers
+from reassign.text import counted, named_brokers
 
 SEEDS = 1 << 32
 SIMPLE = "`--force-simple`"
@@ -38,6 +38,9 @@ def run(where: Where, asked: Asked, chosen: frozenset[int] | None, output: Assig
     """
     with out.progress("observing the cluster"):
         cluster = observe(where).cluster
+    if asked.topic in cluster.topics:
+        has = int((cluster.topic == cluster.topics.index(asked.topic)).sum())
+        out.say(f"note: there is a topic {asked.topic} already, with {counted(has, 'partition')}")
     nodes = _nodes(cluster, chosen)
     if not asked.force_simple:
         alive = [id for id in cluster.brokers[cluster.alive].tolist() if id in nodes]

@@ -119,6 +119,8 @@ async def _suspend(kube: Kube, names: Sequence[Ref], suspended: bool, dry_run: b
                 )
         for item in items:
             await _write(server, item, lambda item: suspension(item, suspended), done, f"is {state} already", dry_run)
+            if item.ended:
+                out.say(f"note: {item} has ended, and moves nothing until its spec is changed")
 
 
 def suspension(item: Item, suspended: bool) -> Change:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
+from reassign.cli.objects import missing
 from reassign.cli.options import ManifestOutput, cluster_ref, refuse, template
 from reassign.cli.refs import Kube
 from reassign.cli.source import print_notes
@@ -112,7 +113,7 @@ async def _reverse(login: Login, namespace: str, name: str) -> Manifest:
     async with live.api_server(login) as kube:
         obj = await kube.get(Kind.PARTITION_REASSIGNMENT, namespace, name)
         if obj is None:
-            raise await live.missing(kube, namespace, name, [Kind.PARTITION_REASSIGNMENT])
+            raise await missing(kube, namespace, name, [Kind.PARTITION_REASSIGNMENT])
         documents.check(obj, f"the PartitionReassignment {namespace}/{name}")
         records = [] if lists_all(obj) else await kube.list(Kind.REASSIGNMENT_RECORD, namespace)
     reverse = rollback(obj, records)

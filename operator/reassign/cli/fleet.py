@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reassign.cli.options import filled, path
+from reassign.cli.options import filled, needed, needed_path, path
 
 EXITS = (
     "Exit codes: 0 done; 1 done, and some clusters were left out; 2 the command or what it was given is wrong; "
@@ -18,7 +18,7 @@ EXITS = (
 Snapshots = Annotated[
     str,
     typer.Option(
-        parser=filled, metavar="FOLDER", help="Snapshots as date=…/cluster=…; any file system that Spark knows."
+        parser=needed, metavar="FOLDER", help="Snapshots as date=…/cluster=…; any file system that Spark knows."
     ),
 ]
 PolicyFile = Annotated[
@@ -30,13 +30,13 @@ PolicyFile = Annotated[
 Work = Annotated[
     str,
     typer.Option(
-        parser=filled, metavar="FOLDER", help="Where a run leaves its tables, and finds those of a run before."
+        parser=needed, metavar="FOLDER", help="Where a run leaves its tables, and finds those of a run before."
     ),
 ]
 Manifests = Annotated[
-    Path, typer.Option(parser=path, metavar="FOLDER", help="The tree of manifests, such as a checkout of Git.")
+    Path, typer.Option(parser=needed_path, metavar="FOLDER", help="The tree of manifests, such as a checkout of Git.")
 ]
-Report = Annotated[Path, typer.Option(parser=path, metavar="FILE", help="The report, one HTML file.")]
+Report = Annotated[Path, typer.Option(parser=needed_path, metavar="FILE", help="The report, one HTML file.")]
 Master = Annotated[
     str | None,
     typer.Option(
@@ -57,7 +57,9 @@ fleet = typer.Typer(
 
 @fleet.command(epilog=EXITS)
 def assess(snapshots: Snapshots, work: Work, policy: PolicyFile = None, master: Master = None) -> None:
-    """Check the snapshots, and say where load and racks are wrong, what grows, and what was left behind.
+    """Check the snapshots, and say where load and racks are wrong.
+
+    Also say what grows, and what was left behind.
 
     Example: kubectl kafka-reassign fleet assess --snapshots ./snapshots --work ./work
     """
@@ -77,7 +79,9 @@ def plan(snapshots: Snapshots, work: Work, policy: PolicyFile = None, master: Ma
 def emit(
     snapshots: Snapshots, work: Work, manifests: Manifests, policy: PolicyFile = None, master: Master = None
 ) -> None:
-    """Write the plans as manifests, for Argo CD: a folder for each cluster, a file for each wave.
+    """Write the plans as manifests, for Argo CD.
+
+    There is a folder for each cluster, and a file for each wave.
 
     Example: kubectl kafka-reassign fleet emit --snapshots ./snapshots --policy policy.yaml --work ./work
     --manifests ./fleet

@@ -17,9 +17,10 @@ from reassign.api.common import TRACKED_BY_ARGO_CD, Condition, ConditionStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, Progress
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
 from reassign.cli.refs import SHORT, Ref
-from reassign.errors import ConflictError, Reason, ReassignError
+from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
+from reassign.text import listed
 
 WITH_VERBS = (Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_PLAN)
 TRIES = 5
@@ -128,8 +129,26 @@ async def find(kube: KubeClient, namespace: str, ref: Ref, kinds: Sequence[Kind]
         both = " and ".join(str(Item(obj)) for obj in objects)
         raise ReassignError(Reason.NOTHING_SELECTED, f"there are {both}; name one of them")
     if not objects:
-        raise await live.missing(kube, namespace, ref.name, kinds)
+        raise await missing(kube, namespace, ref.name, kinds)
     return Item(objects[0])
+
+
+async def missing(kube: KubeClient, namespace: str, name: str, kinds: Sequence[Kind]) -> ReassignError:
+    """Return the error for an object that is not there; of a plan where a PartitionReassignment is meant, its waves."""
+    try:
+        plan = None if Kind.REASSIGNMENT_PLAN in kinds else await kube.get(Kind.REASSIGNMENT_PLAN, namespace, name)
+    except ReassignError as error:
+        if error.reason is not Reason.NOT_AUTHORIZED:
+            return error
+        plan = None
+    status = Item(plan).status if plan else None
+    if not isinstance(status, ReassignmentPlanStatus):
+        return await live.missing(kube, namespace, name, kinds)
+    waves = f"name one of its waves: {listed(wave.name for wave in status.waves)}"
+    return MissingReferenceError(
+        Reason.NOTHING_SELECTED,
+        f"{name} is a ReassignmentPlan; {waves if status.waves else 'it has no waves yet'}",
+    )
 
 
 async def find_each(kube: KubeClient, namespace: str, refs: Iterable[Ref]) -> list[Item]:

@@ -205,6 +205,18 @@ def filled(value: str) -> str:
     return value
 
 
+def needed(value: str) -> str:
+    """Refuse an empty value of an option that cannot be left out."""
+    if not value:
+        raise typer.BadParameter("it is empty: give a value")
+    return value
+
+
+def needed_path(value: str) -> Path:
+    """Return a path that cannot be left out; an empty one is refused."""
+    return Path(needed(value))
+
+
 def given(ctx: typer.Context, *names: str) -> list[str]:
     """Return those of a command's options that its user has written."""
     options = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
@@ -291,7 +303,9 @@ Throttle = Annotated[
     str | None,
     typer.Option(parser=rate, metavar="RATE", help="Bytes per second between brokers, such as 50Mi."),
 ]
-File = Annotated[Path, typer.Option("--file", "-f", parser=path, metavar="FILE", help="What to read; - for stdin.")]
+File = Annotated[
+    Path, typer.Option("--file", "-f", parser=needed_path, metavar="FILE", help="What to read; - for stdin.")
+]
 
 
 def _kube(namespace: Namespace = None, context: Context = None, kubeconfig: Kubeconfig = None) -> Kube:

@@ -64,7 +64,9 @@ def list_(
         typer.Option("--output", "-o", help="How to write it; reassignment-json: what is in flight on the brokers."),
     ] = ListOutput.TABLE,
 ) -> None:
-    """List PartitionReassignments, or all that is in flight on a cluster as the stock tool's JSON.
+    """List PartitionReassignments, or what is in flight on a cluster.
+
+    What is in flight is written as the stock tool's JSON, moves of other clients included.
 
     Example: kubectl kafka-reassign list -A --cluster main
     """
@@ -108,7 +110,9 @@ def approve(
 @verbs.command(epilog=EXITS)
 @options.with_kube
 def suspend(kube: Kube, names: Names, dry_run: DryRun = False) -> None:
-    """Suspend PartitionReassignments or plans: nothing new starts, moves in flight continue.
+    """Suspend PartitionReassignments or plans.
+
+    Nothing new starts, and moves in flight continue.
 
     Example: kubectl kafka-reassign suspend first-move -n kafka
     """
@@ -143,9 +147,9 @@ def cancel(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Cancel PartitionReassignments or plans by deleting them: what is in flight goes back.
+    """Cancel PartitionReassignments or plans by deleting them.
 
-    Exits with 1 when one that is named has nothing to cancel, or when it is not confirmed.
+    What is in flight goes back. Exits with 1 when one that is named has nothing to cancel, or when it is not confirmed.
 
     Example: kubectl kafka-reassign cancel --topic orders -n kafka --dry-run
     """
@@ -181,9 +185,9 @@ def brake(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Set the brake of a KafkaCluster: nothing new starts, until it is off.
+    """Set the brake of a KafkaCluster, or release it.
 
-    A brake that is set never stops less than before: set it to off first.
+    Nothing new starts until it is off. A brake that is set never stops less than before: set it to off first.
 
     Example: kubectl kafka-reassign brake on main -n kafka --cancel ours
     """
@@ -197,7 +201,9 @@ def brake(
 def top(
     kube: Kube, cluster: OfCluster = None, all_namespaces: AllNamespaces = False, output: Words = Output.TABLE
 ) -> None:
-    """Show what moves on clusters, brokers and resources, from their statuses.
+    """Show what moves on clusters, brokers and resources.
+
+    All of it is from their statuses.
 
     Example: kubectl kafka-reassign top -n kafka
     """
@@ -209,9 +215,10 @@ def top(
 @verbs.command(epilog=EXITS)
 @options.with_kube
 def watch(kube: Kube, name: Name, output: Words = Output.TABLE) -> None:
-    """Show a PartitionReassignment or a plan until it ends: bars on a terminal, else a line for each change.
+    """Show a PartitionReassignment or a plan until it ends.
 
-    Exits with 0 when it succeeded, and with 1 when it failed or was deleted.
+    It shows bars on a terminal, else a line for each change. Exits with 0 when it succeeded, and with 1 when it failed
+    or was deleted.
 
     Example: kubectl kafka-reassign watch first-move -n kafka
     """
@@ -235,9 +242,10 @@ def report(
         ),
     ],
 ) -> None:
-    """Write an HTML file about a PartitionReassignment: time line, bytes, throttle, waits and events.
+    """Write an HTML file about a PartitionReassignment.
 
-    It opens in a browser without a network. What cannot be read is left out, and named on the page and on stderr.
+    It has a time line, bytes, throttle, waits and events. It opens in a browser without a network. What cannot be read
+    is left out, and named on the page and on stderr.
 
     Example: kubectl kafka-reassign report first-move -n kafka > first-move.html
     """

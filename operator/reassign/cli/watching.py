@@ -101,6 +101,8 @@ def line(view: View) -> str:
     item = view.item
     summary = item.status.summary or "not begun"
     parts = [summary]
+    if view.wave and view.wave.status.summary:
+        parts.append(f"{view.wave.name}: {view.wave.status.summary}")
     if (progress := view.moving and view.moving.progress) and progress.bytes_per_second:
         parts.append(f"{amount(progress.bytes_per_second)}/s")
     ready = item.ready

@@ -95,13 +95,26 @@ def read(folder: Path) -> Snapshot:
 
     Raises PlanningError for one that is not whole or not ours, or has rows that could make a plan wrong (`rules`).
     """
-    about, tables = tables_in(folder)
+    try:
+        about, tables = tables_in(folder)
+    except checks.UnusableFileError as error:
+        if error.kind is checks.Kind.MISSING and (newest := _newest_below(folder)):
+            refuse(folder, f"it has snapshots below; name one of them, the newest: {listed(newest)}")
+        raise
     if not about.rows["brokers"]:
         refuse(folder, f"it has no brokers; {rules.AGAIN}")
     if faults := [match for match in rules.matching(tables) if match.fault]:
         todo = rules.REMEDIES.get(faults[0].kind, rules.AGAIN)
         refuse(folder, f"{listed((f'{of.kind} in {of.table} ({cut(of.example)})' for of in faults), most=3)}; {todo}")
     return snapshot_of(folder, about.cluster_id, about.taken_at, tables)
+
+
+def _newest_below(folder: Path) -> list[Path]:
+    """Return the snapshots of the newest day below a root, or below a day."""
+    found = sorted(
+        path.parent for depth in ("", "date=*/") for path in folder.glob(f"{depth}cluster=*/brokers.parquet")
+    )
+    return [path for path in found if path.parent.name == found[-1].parent.name]
 
 
 def tables_in(folder: Path) -> tuple[checks.Metadata, dict[str, pa.Table]]:

@@ -30,6 +30,9 @@ def read(text: str, file: Path) -> list[Manifest]:
     if not manifests:
         raise _refusal(f"{name} has no PartitionReassignment; name a file that has one")
     for manifest in manifests:
+        if isinstance(manifest, dict) and "kind" not in manifest and "partitions" in manifest:
+            convert = f"kubectl kafka-reassign convert -f {file} --cluster NAME"
+            raise _refusal(f"{name} is the stock tool's JSON; convert it first: {convert}")
         check(manifest, name)
         _check_written(manifest, name)
     return manifests
@@ -43,8 +46,7 @@ def _items(document: Any) -> list[Any]:
 def check(manifest: Any, file: str) -> None:
     """Raise PlanningError for an object that is no PartitionReassignment of this version; `file` is its source."""
     if not isinstance(manifest, dict) or manifest.get("kind") != PartitionReassignment.KIND:
-        kind = manifest.get("kind", "map without a kind") if isinstance(manifest, dict) else type(manifest).__name__
-        raise _refusal(f"{file} has a {str(kind)[:SHOWN]}, not only PartitionReassignments; take that out")
+        raise _refusal(f"{file} has {_called(manifest)}, not only PartitionReassignments; take that out")
     if manifest.get("apiVersion") != API_VERSION:
         raise _refusal(f"{file} is of {manifest.get('apiVersion')}, not {API_VERSION}; convert it")
     name = manifest["metadata"].get("name") if isinstance(manifest.get("metadata"), dict) else None
@@ -70,6 +72,16 @@ def check(manifest: Any, file: str) -> None:
             raise _refusal(f"{what} names a broker more than once; name each once")
         if entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas):
             raise _refusal(f"{what} has {len(entry.log_dirs)} logDirs for {len(entry.replicas)} replicas; name as many")
+
+
+def _called(document: Any) -> str:
+    """Return what a document is, in words."""
+    if isinstance(document, dict):
+        return f"a {str(document.get('kind', 'map without a kind'))[:SHOWN]}"
+    if isinstance(document, bool):
+        return "a boolean"
+    words = {str: "a text", list: "a list", int: "a number", float: "a number"}
+    return words.get(type(document), "an empty document")
 
 
 def _check_written(manifest: Manifest, file: str) -> None:
