@@ -36,7 +36,7 @@ from reassign.api.reassignment_plan import (
     WaveState,
 )
 from reassign.api.reassignment_record import RecordedApproval, RecordedDecommission, RecordedPlan, RecordedWait
-from reassign.core.automation.conditions import Standing, broker_state, made_plans, status_of
+from reassign.core.automation.conditions import Standing, broker_state, deleted_plan, made_plans, status_of
 from reassign.core.automation.emptiness import BROKER_NOT_EMPTY, BrokerJudged, judge_brokers
 from reassign.core.automation.model import (
     AutomationStep,
@@ -127,16 +127,19 @@ class DecommissionCase:
     def spec(self) -> ReassignmentPlanSpec:
         """The spec of the plan that it needs now."""
         spec = self.it.spec
-        there = self.it.brokers if isinstance(self.seen, Problem) else self.it.brokers & self.seen.brokers.keys()
+        there = frozenset[int]() if isinstance(self.seen, Problem) else self.it.brokers & self.seen.brokers.keys()
         template = spec.template
         if template.ttl_seconds_after_finished is None:
             template = template.model_copy(update={"ttl_seconds_after_finished": TTL_SECONDS})
+        goal = Goal(
+            drain_brokers=tuple(sorted(there or self.it.brokers)),
+            scope=Scope.DRAINED,
+            avoid_brokers=tuple(sorted(self.avoid)) or None,
+        )
         return ReassignmentPlanSpec(
             cluster_ref=ClusterRef(name=spec.cluster_ref.name),
             topics=Topics(exclude=spec.exclude_topics),
-            goal=Goal(
-                drain_brokers=tuple(sorted(there)), scope=Scope.DRAINED, avoid_brokers=tuple(sorted(self.avoid)) or None
-            ),
+            goal=goal,
             racks=spec.racks,
             waves=spec.waves,
             template=template,
@@ -168,7 +171,7 @@ def may_begin(case: DecommissionCase) -> bool:
     if plan is None or plan.approved or plan.retired or found is None or it.deleted or isinstance(case.seen, Problem):
         return False
     fits = found.plan.planned and not found.done and plan.spec_digest == plan_spec_digest(case.spec)
-    held = it.spec.suspend or case.braked or _trouble(case, found)
+    held = it.spec.suspend or case.braked or _trouble(case, found) or _too_few(case, case.seen)
     return fits and not held and _given(case, found)
 
 
@@ -206,7 +209,7 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     if unknown := [broker for broker, judged in brokers.items() if judged.record is None]:
         message = f"{named_brokers(unknown, 'is')} not registered, and no replica names it: correct the brokers"
         return view.decided([], Standing(Reason.UNKNOWN_BROKER, message))
-    return _with_plan(view, seen)
+    return _with_plan(_unregistering(view, seen), seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +220,8 @@ class _View:
     record: RecordedDecommission
     brokers: Mapping[int, BrokerJudged] = field(default_factory=dict)
     timers: Mapping[int, Timer] | None = None
+    after: Sequence[AutomationStep] = ()
+    """Steps after all others."""
 
     @property
     def empty(self) -> bool:
@@ -240,8 +245,9 @@ class _View:
         """Return the decision; what has changed in the record is written before the steps."""
         case = self.case
         it, now = case.it, case.now.time
+        steps = [*steps, *self.after]
         if self.record != it.record:
-            steps = [WriteRecord(self.record), *steps]
+            steps.insert(0, WriteRecord(self.record))
         listed_plans = it.status.plans if plans is None else plans
         status = status_of(it, standing, self.brokers, case.plan, listed_plans, now)
         times = [windows_at(it.spec.windows, now).changes]
@@ -367,7 +373,8 @@ def _lost(view: _View, plan: RecordedPlan) -> DecommissionDecision:
     """Go on without a plan that was deleted: it is not created again."""
     why = f"the plan {plan.name} was deleted"
     if plan.approved:
-        return _cannot_go_on(view, why, [])
+        listing = deleted_plan(view.case.it.status.plans, plan.name, view.case.now.time)
+        return _cannot_go_on(view, why, [], listing)
     now = view.case.now.time
     return view.with_plan(retired=True).with_record(next_plan=_anew(now)).decided([], Standing(Reason.PLANNING, why))
 
@@ -386,7 +393,10 @@ def _whole(now: datetime) -> datetime:
     return now.replace(microsecond=0)
 
 
-def _cannot_go_on(view: _View, why: str, steps: Sequence[AutomationStep]) -> DecommissionDecision:
+def _cannot_go_on(
+    view: _View, why: str, steps: Sequence[AutomationStep], listing: Sequence[MadePlan]
+) -> DecommissionDecision:
+    """Retire a plan, and have what is left planned anew: after three in a row much later."""
     now, before = view.case.now.time, view.record
     failures = before.failures + 1
     attempt = before.next_attempt
@@ -394,7 +404,7 @@ def _cannot_go_on(view: _View, why: str, steps: Sequence[AutomationStep]) -> Dec
         attempt = _grown(attempt, now, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
     further = _grown(before.next_plan, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
     view = view.with_plan(retired=True).with_record(failures=failures, next_attempt=attempt, next_plan=further)
-    return view.decided(steps, Standing(WAVE_IN_FLIGHT, f"{why}; what is left gets another plan"))
+    return view.decided(steps, Standing(WAVE_IN_FLIGHT, f"{why}; what is left gets another plan"), listing)
 
 
 def _trouble(case: DecommissionCase, found: PlanSeen) -> str | None:
@@ -402,6 +412,8 @@ def _trouble(case: DecommissionCase, found: PlanSeen) -> str | None:
     plan, recorded = found.plan, case.it.record.plan
     if recorded and found.spec_digest != recorded.spec_digest:
         return f"the spec of {plan.name} is not as it was created"
+    if recorded and recorded.approved and recorded.digest != _digest_of(case.it, found):
+        return f"{plan.name} is not as it was approved"
     said = plan.status.conditions if plan.status.observed_generation == plan.generation else ()
     true = {c.type: c for c in said if c.status is ConditionStatus.TRUE}
     if stale := true.get("PlanStale"):
@@ -446,7 +458,9 @@ def _unapproved(view: _View, seen: BrokersSeen, plan: RecordedPlan, found: PlanS
     if not _covered(case, found):
         named = digest if it.spec.approved_digest == digest else None
         view = view.with_record(approval=RecordedApproval(digest=named, bytes=_bytes(found.plan.status.waves)))
-    return view.with_plan(approved=True).decided([], Standing(WAVE_IN_FLIGHT, f"{plan.name} is approved"))
+    return view.with_plan(approved=True, digest=digest).decided(
+        [], Standing(WAVE_IN_FLIGHT, f"{plan.name} is approved")
+    )
 
 
 def _digest_of(it: DecommissionResource, found: PlanSeen) -> str:
@@ -535,11 +549,11 @@ def _carry_out(view: _View, plan: RecordedPlan, found: PlanSeen) -> Decommission
     """Let the waves of an approved plan go, one after the other; each is recorded before it begins."""
     case = view.case
     it, digest = case.it, _digest_of(case.it, found)
-    if found.done:
-        return _ended(view, found)
     listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
+    if found.done and plan.digest == digest:
+        return _ended(view, found)
     if not case.braked and (why := _trouble(case, found)):
-        return _cannot_go_on(view, why, [RetirePlan(found.plan)])
+        return _cannot_go_on(view, why, [RetirePlan(found.plan)], listing)
     windows = windows_at(it.spec.windows, case.now.time)
     if not it.approved:
         what = f"the approval of {plan.name} was withdrawn, and no further wave starts"
@@ -691,9 +705,9 @@ def _nothing_to_move(view: _View, why: str) -> DecommissionDecision:
 
 
 def _empty(view: _View, seen: BrokersSeen) -> DecommissionDecision:
-    """Say that the brokers can be stopped, and unregister those that are down, where that is wished for."""
+    """Say that the brokers can be stopped, and why one that is down is not unregistered though that is wished for."""
     case = view.case
-    it, now = case.it, _whole(case.now.time)
+    it = case.it
     named = named_brokers(view.brokers, "is")
     standing = Standing("Empty", f"{named} empty, and can be stopped", empty=True)
     down = [b for b, judged in view.brokers.items() if broker_state(it, judged) is DecommissionState.DOWN]
@@ -702,27 +716,37 @@ def _empty(view: _View, seen: BrokersSeen) -> DecommissionDecision:
     if not seen.lists_fenced:
         message = f"{named} empty; Kafka before 4.0 does not say which brokers are down, so none is unregistered"
         return view.decided([], standing._replace(reason="NotSupported", message=message))
-    voters = [broker for broker in down if seen.voters is not None and broker in seen.voters]
-    unseen = [broker for broker in down if not view.brokers[broker].emptiness.seen_up]
-    due = [broker for broker in down if _may_be_unregistered(view, seen, broker)]
-    if due and not (it.spec.suspend or case.braked) and it.approved:
-        update = {"unregister_sent_at": now, "unregister_via": seen.via}
-        brokers = [b.model_copy(update=update) if b.id in due else b for b in view.record.brokers]
-        steps = [UnregisterBroker(broker, seen.via) for broker in due]
-        message = f"{named_brokers(due, 'is')} being unregistered"
-        return view.with_record(brokers=tuple(brokers)).decided(steps, standing._replace(message=message))
-    if voters:
+    sent = [broker for broker in down if _in_doubt(it, broker, case.now.time)]
+    if sent or view.after:
+        return view.decided([], standing._replace(message=f"{named} empty; one that is down is being unregistered"))
+    if voters := [broker for broker in down if seen.voters is not None and broker in seen.voters]:
         message = f"{named} empty; {named_brokers(voters)} cannot be unregistered as a voter of the controller quorum"
         return view.decided([], standing._replace(reason="QuorumVoter", message=message))
-    if unseen:
+    if unseen := [broker for broker in down if not view.brokers[broker].emptiness.seen_up]:
         message = f"{named} empty; {named_brokers(unseen)} was never seen empty while up, so it is not unregistered"
         return view.decided([], standing._replace(reason=Reason.NOT_OBSERVED, message=message))
     return view.decided([], standing)
 
 
+def _unregistering(view: _View, seen: BrokersSeen) -> _View:
+    """Return the view in which each broker that is empty and down is unregistered, whatever the others are."""
+    case = view.case
+    it = case.it
+    wished = it.spec.unregister is UnregisterWish.WHEN_DOWN and it.approved and seen.lists_fenced
+    if not wished or it.spec.suspend or case.braked:
+        return view
+    due = [broker for broker in view.brokers if _may_be_unregistered(view, seen, broker)]
+    update = {"unregister_sent_at": _whole(case.now.time), "unregister_via": seen.via}
+    brokers = (known.model_copy(update=update) if known.id in due else known for known in view.record.brokers)
+    view = view.with_record(brokers=tuple(brokers))
+    return replace(view, after=[UnregisterBroker(broker, seen.via) for broker in due])
+
+
 def _may_be_unregistered(view: _View, seen: BrokersSeen, broker: int) -> bool:
+    """Whether a broker has been empty and down for a minute, is no voter, and nothing that was sent may still land."""
     judged, now = view.brokers[broker], view.case.now.time
     long_enough = judged.timer is not None and judged.timer.seconds >= DOWN_SECONDS
     no_voter = seen.voters is not None and broker not in seen.voters
     waits = _in_doubt(view.case.it, broker, now)
-    return judged.seen.registered and judged.emptiness.seen_up and long_enough and no_voter and not waits
+    down = judged.seen.registered and judged.seen.fenced and judged.emptiness.seen_up
+    return down and long_enough and no_voter and not waits
