@@ -9,7 +9,7 @@ import pytest
 
 from reassign.api.kafka_cluster import Execution
 from reassign.core.automation import decide
-from reassign.core.automation.decommission import DecommissionCase
+from reassign.core.automation.case import DecommissionCase
 from reassign.core.automation.model import DecommissionDecision
 from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, Decommissions, SimDecommission, orders
@@ -256,8 +256,11 @@ def test_a_plan_that_no_longer_fits_before_its_approval_is_made_anew_after_an_ho
     assert (it.reason, it.record.failures) == ("Planning", 0)
     run.tick(100)
     assert run.created == ["old-1"]
-    run.until("AwaitingApproval", most=300)
+    run.until("AwaitingApproval", most=300).approve()
     assert run.created == ["old-1", "old-2"]
+    run.until("Empty")
+    assert it.record.next_plan
+    assert it.record.next_plan.seconds == 60
 
 
 def test_a_plan_that_waits_for_approval_is_made_anew_when_the_spec_changes() -> None:
@@ -498,6 +501,17 @@ def test_each_broker_is_unregistered_by_its_own_state() -> None:
     assert [broker.state for broker in it.status.brokers] == ["Draining", "Unregistered"]
 
 
+def test_what_was_empty_and_got_hidden_replicas_is_not_unregistered() -> None:
+    run, it = down()
+    run.brokers[5] = UP
+    run.replicas[TopicPartition("secret", 0)] = (5, 1)
+    run.withheld.add("secret")
+    run.until("NotAuthorized")
+    run.brokers[5] = FENCED
+    run.tick(20)
+    assert (it.reason, run.unregistered) == ("NotAuthorized", [])  # broker 1 has a log of it
+
+
 # --- What others do to a plan ---
 
 
@@ -569,3 +583,18 @@ def test_a_bug_in_one_keeps_its_cordons_and_no_other_from_being_served(monkeypat
     assert {c.reason for c in conditions if c.type == "Ready"} == {"InternalError"}
     assert found.decommissions["uid-old"].steps == []
     assert found.decommissions["uid-next"].steps != []
+
+
+def test_a_plan_that_has_not_ended_when_its_brokers_are_gone_is_retired() -> None:
+    run = approved()
+    while not run.moves:
+        run.tick()
+    run.replicas = {tp: tuple(4 if b == 5 else b for b in row) for tp, row in run.replicas.items()}
+    run.moves.clear()
+    run.brokers[5] = GONE
+    run.until("Gone")
+    run.tick(4)
+    it = run.objects["old"]
+    assert it.record.plan
+    assert (it.finalizer, run.cordons, run.moves, it.record.plan.retired) == (False, {}, {}, True)
+    assert run.begun == ["old-1-w1"]
