@@ -58,6 +58,8 @@ BYTES = 100
 WAVE = 2
 """Partitions of a wave."""
 TICK = 15.0
+STALLS = 4
+"""Ticks without progress after which a move is stalled."""
 
 
 class Crashed(Exception):  # noqa: N818
@@ -69,6 +71,8 @@ class SimMove:
     target: tuple[int, ...]
     left: int = 2
     """Ticks until it is done."""
+    stuck: int = 0
+    """Ticks without progress."""
 
 
 @dataclass
@@ -389,19 +393,20 @@ class Decommissions:
         )
 
     def _plan_seen(self, plan: SimOwnedPlan) -> PlanSeen:
-        conditions = []
-        if plan.stale:
-            message = "replicas are elsewhere"
-            conditions = [
-                Condition(
-                    type="PlanStale",
-                    status=ConditionStatus.TRUE,
-                    observed_generation=1,
-                    last_transition_time=START,
-                    reason="PlanStale",
-                    message=message,
-                )
-            ]
+        moves = [self.moves[tp] for wave in plan.waves for tp in wave.entries if tp in self.moves]
+        stalled = any(move.stuck >= STALLS for move in moves)
+        conditions = [
+            Condition(
+                type=kind,
+                status=ConditionStatus.TRUE,
+                observed_generation=1,
+                last_transition_time=START,
+                reason=kind,
+                message="replicas are elsewhere",
+            )
+            for kind, true in (("PlanStale", plan.stale), ("Stalled", stalled))
+            if true
+        ]
         resource = PlanResource(
             plan.uid, 1, "kafka", plan.name, 1, plan.spec, ReassignmentPlanStatus(), True, plan.deleted
         )
@@ -482,6 +487,10 @@ class Decommissions:
         plan.stale = any(self.replicas[tp] != before for tp, (before, _) in current.entries.items())
         if plan.waves.index(current) >= waves or plan.stale or self.execution is not Execution.RUN:
             return
+        owner = next(it for it in self.objects.values() if it.uid == plan.owner)
+        assert owner.resource.approved
+        assert not owner.spec.suspend
+        assert not owner.deleted
         current.state = WaveState.RUNNING
         self.begun.append(current.name)
         for tp, (_, after) in current.entries.items():
@@ -493,16 +502,20 @@ class Decommissions:
             added = set(move.target) - set(self.replicas[tp])
             source = any(self.brokers[broker] == UP for broker in self.replicas[tp])
             if source and all(self.brokers[broker] == UP for broker in added):
-                move.left -= 1
+                move.left, move.stuck = move.left - 1, 0
+            else:
+                move.stuck += 1
             if move.left <= 0:
                 self.replicas[tp] = move.target
                 del self.moves[tp]
         for plan in list(self.plans.values()):
             for wave in plan.waves:
-                if wave.state is WaveState.RUNNING and plan.deleted:
-                    for tp in wave.entries:
+                stuck = [tp for tp in wave.entries if tp in self.moves and self.moves[tp].stuck >= STALLS]
+                if wave.state is WaveState.RUNNING and (plan.deleted or (plan.retired and stuck)):
+                    for tp in wave.entries if plan.deleted else stuck:
                         self.moves.pop(tp, None)
-                    wave.state = WaveState.MISSING
+                    if not wave.entries.keys() & self.moves.keys():
+                        wave.state = WaveState.MISSING
                 elif wave.state is WaveState.RUNNING and not wave.entries.keys() & self.moves.keys():
                     wave.state = WaveState.SUCCEEDED
             if plan.deleted:
@@ -523,6 +536,13 @@ class Decommissions:
             it.deleted = self.now.time
         if not it.finalizer:
             del self.objects[name]
+
+    @property
+    def working(self) -> set[str]:
+        """The owners of the plans that have waves in flight."""
+        return {
+            str(plan.owner) for plan in self.plans.values() for wave in plan.waves if wave.state is WaveState.RUNNING
+        }
 
     def on(self, broker: int) -> list[TopicPartition]:
         return [tp for tp, row in self.replicas.items() if broker in row]

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from reassign.api.kafka_cluster import Execution
+from reassign.core.automation import decide
+from reassign.core.automation.case import DecommissionCase
+from reassign.core.automation.model import DecommissionDecision
 from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, Decommissions, SimDecommission, orders
 
@@ -253,8 +256,11 @@ def test_a_plan_that_no_longer_fits_before_its_approval_is_made_anew_after_an_ho
     assert (it.reason, it.record.failures) == ("Planning", 0)
     run.tick(100)
     assert run.created == ["old-1"]
-    run.until("AwaitingApproval", most=300)
+    run.until("AwaitingApproval", most=300).approve()
     assert run.created == ["old-1", "old-2"]
+    run.until("Empty")
+    assert it.record.next_plan
+    assert it.record.next_plan.seconds == 60
 
 
 def test_a_plan_that_waits_for_approval_is_made_anew_when_the_spec_changes() -> None:
@@ -290,8 +296,7 @@ def test_two_of_them_take_turns() -> None:
     waited = False
     for _ in range(80):
         run.tick()
-        owners = {plan.owner for plan in run.plans.values() for wave in plan.waves if wave.state == "Running"}
-        assert len(owners) <= 1
+        assert len(run.working) <= 1
         waited |= run.objects["second"].reason == "PlanInProgress"
     assert waited
     assert [run.objects[name].reason for name in ("first", "second")] == ["Empty", "Empty"]
@@ -480,3 +485,116 @@ def test_nothing_is_unregistered_while_it_is_held(held: str) -> None:
             it.edit(approvedDigest=None)
     run.tick(20)
     assert (run.unregistered, it.reason) == ([], "Empty")
+
+
+def test_each_broker_is_unregistered_by_its_own_state() -> None:
+    run = Decommissions({**ROWS, TopicPartition("single", 0): (4,)})
+    run.apply(brokers=[4, 5], unregister="WhenDown", approval="NotRequired")
+    run.tick(3)
+    run.brokers[4] = FENCED
+    it = run.objects["old"]
+    while it.status.brokers[1].state != "Empty":
+        run.tick()
+    run.brokers[5] = FENCED
+    run.tick(20)
+    assert run.unregistered == [5]
+    assert [broker.state for broker in it.status.brokers] == ["Draining", "Unregistered"]
+
+
+def test_what_was_empty_and_got_hidden_replicas_is_not_unregistered() -> None:
+    run, it = down()
+    run.brokers[5] = UP
+    run.replicas[TopicPartition("secret", 0)] = (5, 1)
+    run.withheld.add("secret")
+    run.until("NotAuthorized")
+    run.brokers[5] = FENCED
+    run.tick(20)
+    assert (it.reason, run.unregistered) == ("NotAuthorized", [])  # broker 1 has a log of it
+
+
+# --- What others do to a plan ---
+
+
+def test_a_plan_whose_waves_are_not_those_that_were_approved_is_retired() -> None:
+    run = approved()
+    plan = run.plans["old-1"]
+    plan.waves = plan.waves[::-1]
+    run.tick()
+    it = run.objects["old"]
+    assert (it.record.failures, run.begun) == (1, [])
+    assert "old-1 is not as it was approved" in it.message
+    run.until("Empty")
+    assert run.created == ["old-1", "old-2"]
+
+
+def test_a_plan_whose_spec_was_edited_is_not_approved() -> None:
+    run = world()
+    it = run.until("AwaitingApproval")
+    plan = run.plans["old-1"]
+    plan.spec = plan.spec.model_copy(update={"suspend": True})
+    it.approve()
+    run.tick(3)
+    assert (run.begun, it.record.approval) == ([], None)
+    assert "old-1" not in run.plans
+
+
+def test_a_plan_that_was_deleted_is_not_created_again() -> None:
+    run = approved()
+    it = run.objects["old"]
+    run.tick()
+    run.plans["old-1"].deleted = True
+    run.until("Empty")
+    assert run.created == ["old-1", "old-2"]
+    assert [(plan.name, plan.outcome) for plan in it.status.plans] == [("old-1", "Deleted"), ("old-2", "Succeeded")]
+
+
+def test_brokers_that_are_gone_before_the_approval_need_none() -> None:
+    run = world()
+    it = run.until("AwaitingApproval")
+    run.replicas = {tp: tuple(4 if b == 5 else b for b in row) for tp, row in run.replicas.items()}
+    run.brokers[5] = GONE
+    run.until("Gone")
+    run.tick(3)
+    assert (it.finalizer, run.plans) == (False, {})
+
+
+# --- A bug ---
+
+
+def test_a_bug_in_one_keeps_its_cordons_and_no_other_from_being_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Decommissions(ROWS)
+    run.apply("old", approval="NotRequired")
+    run.until("WaveInFlight")
+    run.tick(2)
+    assert set(run.cordons) == {5}
+    run.apply("next", [4])
+    decided = decide.decide_decommission
+
+    def broken(case: DecommissionCase) -> DecommissionDecision:
+        if case.it.name == "old":
+            raise ZeroDivisionError
+        return decided(case)
+
+    monkeypatch.setattr(decide, "decide_decommission", broken)
+    found = run.decide()
+    assert [type(error) for error in found.errors.values()] == [ZeroDivisionError]
+    assert found.cordons == {5}
+    conditions = found.decommissions["uid-old"].status.conditions
+    assert {c.reason for c in conditions if c.type == "Ready"} == {"InternalError"}
+    assert found.decommissions["uid-old"].steps == []
+    assert found.decommissions["uid-next"].steps != []
+
+
+def test_a_plan_that_has_not_ended_when_its_brokers_are_gone_is_retired() -> None:
+    run = approved()
+    while not run.moves:
+        run.tick()
+    run.replicas = {tp: tuple(4 if b == 5 else b for b in row) for tp, row in run.replicas.items()}
+    run.moves.clear()
+    run.brokers[5] = GONE
+    run.until("Gone")
+    run.tick(4)
+    it = run.objects["old"]
+    assert it.record.plan
+    assert (it.finalizer, run.cordons, run.moves, it.record.plan.retired) == (False, {}, {}, True)
+    assert run.begun == ["old-1-w1"]

@@ -138,6 +138,8 @@ class RecordedPlan(Model):
     """Digest of its spec as it is created."""
     approved: bool = False
     """Whether the approval covers it."""
+    digest: Digest | None = None
+    """Digest of what its waves do, as the approval covers it."""
     begun_waves: Count = 0
     """How many of its waves, from the first, are in begunBytes of the approval."""
     retired: bool = False

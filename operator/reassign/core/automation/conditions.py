@@ -149,3 +149,9 @@ def made_plans(
     )
     others = [other for other in before if other.name != name]
     return (*others, made)[-MAX_PAST_PLANS:]
+
+
+def deleted_plan(before: Sequence[MadePlan], name: str, now: datetime) -> tuple[MadePlan, ...]:
+    """Return the plans that a status lists, where this one was deleted."""
+    update = {"outcome": PlanOutcome.DELETED, "completion_time": now}
+    return tuple(made.model_copy(update=update) if made.name == name else made for made in before)

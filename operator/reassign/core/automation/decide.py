@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from reassign.core.automation.approval import at_work, may_begin
+from reassign.core.automation.case import DecommissionCase
 from reassign.core.automation.conditions import Standing, status_of
-from reassign.core.automation.decommission import (
-    DecommissionCase,
-    at_work,
-    decide_decommission,
-    may_begin,
-)
+from reassign.core.automation.decommission import decide_decommission
 from reassign.core.automation.model import (
     BrokersSeen,
     DecommissionDecision,

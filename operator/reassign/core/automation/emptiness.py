@@ -74,7 +74,7 @@ def _judge(it: DecommissionResource, broker: int, seen: BrokersSeen, timer: Time
     known = known or RecordedBroker(id=broker)
     timer = observed(timer or read_timer(known.down), not found.up, now)
     long_enough = seen.lists_fenced or (timer is not None and floor(timer.seconds) >= MISSING_SECONDS)
-    landed = emptiness.reason == BROKER_NOT_EMPTY
+    landed = emptiness.reason not in (None, Reason.NOT_OBSERVED)
     record = known.model_copy(
         update={
             "down": recorded(known.down, timer),

@@ -1,0 +1,150 @@
+"""What an approval names and covers, and what keeps it from being taken up.
+
+It names what the waves do, without the names of objects: a plan that is worked out has none yet. It is judged by the
+waves that are there, since they are carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reassign.api.common import ConditionStatus
+from reassign.api.digest import hashed
+from reassign.api.reassignment_plan import Approval, BalanceStatus, LowerBound, PlanMoves, Wave
+from reassign.core.automation.case import DecommissionCase
+from reassign.core.automation.conditions import Standing
+from reassign.core.automation.model import BrokersSeen, DecommissionResource, PlanSeen, plan_spec_digest
+from reassign.core.automation.scope import beyond
+from reassign.core.model.problem import Problem
+from reassign.core.model.resource import Resource
+from reassign.core.plans.model import Planned
+from reassign.errors import Reason
+from reassign.text import counted
+
+PLAN_IN_PROGRESS = "PlanInProgress"
+
+
+def shown_digest(waves: Sequence[str], brokers: frozenset[int]) -> str:
+    """Return what an approval names: what all waves do, by the digests of their specs in order, and the brokers."""
+    return hashed([[*waves], sorted(brokers)])
+
+
+def digest_of_nothing(it: DecommissionResource) -> str:
+    """Return what an approval names where nothing would move."""
+    return hashed([it.uid, sorted(it.brokers)])
+
+
+def at_work(case: DecommissionCase) -> bool:
+    """Whether it is this one's turn, until its plan has ended: no other may begin."""
+    plan = case.it.record.plan
+    if plan is None or not plan.approved or case.it.finished:
+        return False
+    return (not plan.retired and not case.it.deleted) or (case.plan is not None and case.plan.moving)
+
+
+def may_begin(case: DecommissionCase) -> bool:
+    """Whether only another one's turn keeps an approval from being taken up."""
+    it, plan, found = case.it, case.it.record.plan, case.plan
+    if plan is None or plan.approved or plan.retired or found is None or it.deleted or isinstance(case.seen, Problem):
+        return False
+    fits = found.plan.planned and not found.done and plan.spec_digest == plan_spec_digest(case.spec)
+    held = it.spec.suspend or case.braked or trouble_of(case, found) or too_few(case, case.seen)
+    return fits and not held and given(case, found)
+
+
+def digest_of(it: DecommissionResource, found: PlanSeen) -> str:
+    """Return what an approval of a plan that is there names."""
+    return shown_digest([wave.digest for wave in found.plan.status.waves], it.brokers)
+
+
+def bytes_in(waves: Sequence[Wave]) -> int:
+    """Return how many bytes waves copy."""
+    return sum(wave.bytes for wave in waves)
+
+
+def given(case: DecommissionCase, found: PlanSeen) -> bool:
+    """Whether a plan is approved, or needs no approval of its own."""
+    it = case.it
+    if it.spec.approval is Approval.NOT_REQUIRED or it.spec.approved_digest == digest_of(it, found):
+        return True
+    return covered(case, found)
+
+
+def covered(case: DecommissionCase, found: PlanSeen) -> bool:
+    """Whether an earlier approval covers a further plan."""
+    it, approval = case.it, case.it.record.approval
+    if approval is None or not it.approved:
+        return False
+    unbegun = all(isinstance(wave, Resource) for wave in found.waves)
+    return unbegun and not beyond(as_planned(found), it.brokers, approval)
+
+
+def as_planned(found: PlanSeen) -> Planned:
+    """Return a plan by the waves that are there, since they are what is carried out."""
+    waves = {wave.name: wave for wave in found.waves if isinstance(wave, Resource)}
+    names = [wave.name for wave in found.plan.status.waves]
+    return Planned(
+        input_hash=found.plan.input_hash,
+        manifests=tuple({"spec": waves[name].spec.wire()} for name in names if name in waves),
+        waves=tuple(found.plan.status.waves),
+        moves=PlanMoves(replicas=0, bytes=0, leaders=0),
+        lower_bound=LowerBound(bytes=0, replicas=0, waves=0),
+        balance=BalanceStatus(),
+    )
+
+
+def awaiting(case: DecommissionCase, digest: str, what: str, reasons: Sequence[str] = ()) -> Standing:
+    """Say that a plan waits for its approval; `reasons` are why an earlier one does not cover it."""
+    it, named = case.it, case.it.spec.approved_digest
+    approved = it.record.approval and it.record.approval.digest
+    because = f"; the approval does not cover it: {'; '.join(reasons)}" if reasons else ""
+    if named and named not in (digest, approved):
+        message = f"spec.approvedDigest is {named}, and the plan is {digest}: read it, and copy status.digest there"
+        return Standing(Reason.APPROVED_DIGEST_MISMATCH, f"{message}{because}", digest=digest)
+    message = f"{what}{because}; copy status.digest, {digest}, to spec.approvedDigest"
+    return Standing(Reason.AWAITING_APPROVAL, message, digest=digest)
+
+
+def another_first(case: DecommissionCase) -> Standing:
+    """Say whose turn it is."""
+    return Standing(PLAN_IN_PROGRESS, f"the BrokerDecommission {case.first} goes first")
+
+
+def held_by(case: DecommissionCase) -> Standing | None:
+    """Say what a user has asked to wait for, if anything."""
+    if case.it.spec.suspend:
+        return Standing(Reason.SUSPENDED, "spec.suspend is true: no plan and no wave starts")
+    if case.braked:
+        return Standing(Reason.SUSPENDED, f"execution of the KafkaCluster is {case.cluster.execution}")
+    return None
+
+
+def too_few(case: DecommissionCase, seen: BrokersSeen) -> Standing | None:
+    """Say that too few brokers would remain."""
+    others = seen.brokers.keys() - case.it.brokers - case.avoid
+    remain = {broker for broker in others if seen.brokers[broker].up and not seen.brokers[broker].cordoned}
+    if len(remain) >= seen.factor:
+        return None
+    message = (
+        f"{counted(len(remain), 'broker')} would remain that are up and not cordoned, and {seen.factor} replicas of a "
+        "partition need as many: add brokers, or name fewer"
+    )
+    return Standing(Reason.NOT_ENOUGH_BROKERS, message)
+
+
+def trouble_of(case: DecommissionCase, found: PlanSeen) -> str | None:
+    """Say why a plan that is there cannot go on."""
+    plan, recorded = found.plan, case.it.record.plan
+    if recorded and found.spec_digest != recorded.spec_digest:
+        return f"the spec of {plan.name} is not as it was created"
+    if recorded and recorded.approved and recorded.digest != digest_of(case.it, found):
+        return f"{plan.name} is not as it was approved"
+    said = plan.status.conditions if plan.status.observed_generation == plan.generation else ()
+    true = {c.type: c for c in said if c.status is ConditionStatus.TRUE}
+    if stale := true.get("PlanStale"):
+        return f"{plan.name} does not fit the cluster any more: {stale.message}"
+    if plan.planned and found.spoilt:
+        return f"{plan.name}: {found.spoilt.message}"
+    if (stalled := true.get("Stalled")) and not found.advancing:
+        return f"{plan.name} does not go on: {stalled.message}"
+    return None
