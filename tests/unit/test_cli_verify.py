@@ -137,7 +137,7 @@ def test_what_has_ended_is_moved_by_another(kafka: SimKafka, file: Path, monkeyp
     assert "blocked, InFlightElsewhere: another client" in verify(file, manifest(entry(0, 2, 3))).out
 
 
-def test_two_manifests_of_a_file_cannot_move_a_partition_to_different_brokers(
+def test_two_manifests_of_a_file_cannot_have_one_partition(
     kafka: SimKafka, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Live(kafka, kafka_cluster()).serve(monkeypatch)

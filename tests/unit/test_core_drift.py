@@ -87,9 +87,7 @@ def test_what_was_restored_a_moment_ago_is_no_other_clients_change(prior: str | 
     assert throttler.status is None
 
 
-def test_what_a_long_list_lost_is_found_by_one_pass_over_what_was_made_of_it(
-    throttler: Throttler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_long_list_lost_is_found_in_one_pass(throttler: Throttler, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another client may strip thousands of lists at once, and each tick looks what of it was ours."""
     moves = [move(number) for number in range(50)]
     throttler.ticks(SETTLED, moves)

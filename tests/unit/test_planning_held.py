@@ -185,7 +185,7 @@ def test_what_leaves_a_cordoned_broker_moves() -> None:
     assert said(plan) == []
 
 
-def test_what_leaves_a_cordoned_broker_moves_though_another_one_is_cordoned() -> None:
+def test_what_leaves_one_cordoned_broker_moves_beside_another_one() -> None:
     chance = np.random.default_rng(1)
     placed = [chance.choice(6, 2, False).tolist() for _ in range(40)]
     sizes = (chance.lognormal(0, 1, 40) * 1000).astype(int).tolist()
