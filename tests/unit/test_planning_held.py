@@ -162,6 +162,12 @@ def test_no_swap_and_no_empty_partition_brings_an_avoided_broker_another() -> No
     assert all(row != [3] for row in rows(plan)[6:])
 
 
+def test_an_avoided_broker_is_to_lead_no_more_than_it_holds() -> None:
+    made = cluster([[i % 3, (i + 1) % 3] for i in range(30)])
+    plan = make(made, PlacementGoal(balance=frozenset({By.DISK, By.LEADERS}), avoid=frozenset({103})))
+    assert (said(plan), plan.certificate.moves) == ([], 0)
+
+
 def test_a_partition_that_would_keep_a_cordoned_replica_is_not_moved() -> None:
     made = cluster([[0, 3], [0, 1]], racks=("",) * 5, disks=directories(5, cordoned=(3,)))
     plan = make(made, DRAIN)

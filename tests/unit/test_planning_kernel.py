@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from reassign.api.goal import Awareness, By
 from reassign.errors import PlanningError, Reason
+from reassign.planning.kernel.local_search import GAIN
 from reassign.planning.problem.assignments import added
 from reassign.planning.problem.model import UNKNOWN, Bytes, Cluster, Directories, Ints, PlacementGoal
 from reassign.planning.problem.problem import PlacementProblem, around_evicted, pose
@@ -390,6 +391,46 @@ def test_a_second_plan_moves_nothing(given_: tuple[Cluster, PlacementGoal]) -> N
         return
     again = carried_out(made, problem, solution)
     assert solve(pose(again, goal)).target.tolist() == solution.target.tolist()
+
+
+def test_a_broker_leaves_its_band_where_others_come_nearer_to_theirs() -> None:
+    made = cluster([[0], [0], [1], [1], [2], [2]], [32] * 6)
+    goal = PlacementGoal(balance=frozenset({By.DISK}))
+    problem = pose(made, goal)
+    solution = solve(problem)
+    assert sorted(problem.loads(solution.target)[0].tolist()) == [32, 32, 64, 64]
+    [unmet] = outside_bands(problem, solution.target)
+    assert unmet.nearest == "from 66.7% to 133.3% of a broker's share"
+    again = carried_out(made, problem, solution)
+    assert solve(pose(again, goal)).target.tolist() == solution.target.tolist()
+
+
+def distance(problem: PlacementProblem, load: Bytes) -> int:
+    """How far the bytes of all brokers together are outside their bands."""
+    low, high = problem.low[0], problem.high[0]
+    return int((np.maximum(load - high, 0) + np.maximum(low - load, 0)).sum())
+
+
+@examples(200)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(28, 36)), min_size=3, max_size=12),
+    st.lists(st.booleans(), min_size=4, max_size=4),
+)
+def test_no_single_move_brings_bytes_much_nearer_to_their_bands(
+    placed: list[tuple[int, int]], avoided: list[bool]
+) -> None:
+    made = cluster([[broker] for broker, _ in placed], [size for _, size in placed])
+    avoid = frozenset(made.brokers[np.flatnonzero(avoided)[:2]].tolist())
+    problem = pose(made, PlacementGoal(balance=frozenset({By.DISK}), avoid=avoid))
+    solution = solve(problem)
+    load = problem.loads(solution.target)[0]
+    before = distance(problem, load)
+    for p, giver in enumerate(solution.target[:, 0].tolist()):
+        for taker in np.flatnonzero(~problem.closed).tolist():
+            after = load.copy()
+            after[giver] -= problem.size[p]
+            after[taker] += problem.size[p]
+            assert (before - distance(problem, after)) * GAIN < problem.size[p]
 
 
 def one_replica_each() -> Cluster:

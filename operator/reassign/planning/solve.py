@@ -15,7 +15,7 @@ from reassign.planning.bounds.exchange import Exchange, cheapest_exchange
 from reassign.planning.kernel.apply_exchange import apply_exchange
 from reassign.planning.kernel.further import Loads, exchange_leaders, exchange_replicas
 from reassign.planning.kernel.leaders import keep_leaders, lead
-from reassign.planning.kernel.local_search import local_search, outside, plan_cost
+from reassign.planning.kernel.local_search import approach, local_search, outside, plan_cost
 from reassign.planning.kernel.offload import level, offload, smallest
 from reassign.planning.kernel.repair import choose_removals, repair
 from reassign.planning.kernel.rows import close_up, greatest_first
@@ -145,6 +145,8 @@ def _balance(problem: PlacementProblem, state: KernelState, keep: Bools) -> None
     state.row[:], state.load[:] = kept
     if best[0] > 0 and state.counts.all():
         _settle_replicas(state)
+    if best[0] > 0 and state.counts[0]:
+        approach(state)
 
 
 def _search(state: KernelState) -> None:

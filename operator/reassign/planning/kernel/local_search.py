@@ -25,7 +25,10 @@ TRIES = 24
 """Replicas of one broker that are tried for one move."""
 
 AT_ONCE = 400
-"""Moves for one broker in one pass."""
+"""Moves for one broker in one pass, and for all when they approach their bands."""
+
+GAIN = 8
+"""A move that leaves a band to come nearer to others has to gain one part in so many of its bytes."""
 
 FAR = 1e18
 """More than any cost in bytes: among moves that do not suffice, the greatest is the best."""
@@ -255,3 +258,68 @@ def local_search(s: KernelState, most: int, moves: int) -> None:
             copy(s.load, load)
     copy(row, s.row)
     copy(load, s.load)
+
+
+@inner
+def off(s: KernelState, kind: int, b: int, change: int) -> int:
+    """Return how far a broker is outside its band once it has that much more."""
+    load = s.load[kind, b] + change
+    return int(max(0, load - s.high[kind, b]) + max(0, s.low[kind, b] - load))
+
+
+@inner
+def gain_of(s: KernelState, giver: int, taker: int, size: int) -> int:
+    """Return by how much the bytes of two brokers together come nearer to their bands by a move of a replica.
+
+    It is 0 where their numbers of replicas go further from theirs.
+    """
+    if off(s, 1, giver, -1) + off(s, 1, taker, 1) > off(s, 1, giver, 0) + off(s, 1, taker, 0):
+        return 0
+    return off(s, 0, giver, 0) + off(s, 0, taker, 0) - off(s, 0, giver, -size) - off(s, 0, taker, size)
+
+
+@inner
+def nearer(s: KernelState, start: Bytes, item: Bytes, b: int) -> bool:
+    """Make the move to or from a broker that brings bytes nearest to their bands; return whether there was one."""
+    best, slot, to, most = -1, -1, -1, 0
+    over = s.load[0, b] > s.high[0, b]
+    for other in range(s.load.shape[1]):
+        if other == b:
+            continue
+        giver, taker = (b, other) if over else (other, b)
+        aim = max(s.load[0, giver] - s.high[0, giver], s.low[0, taker] - s.load[0, taker])
+        at = first_not_above(s, item, start[giver], start[giver + 1], float(aim))
+        for way in range(2):  # upwards to greater ones, then downwards
+            i, tries = (at - 1, 0) if way == 0 else (at, 0)
+            while start[giver] <= i < start[giver + 1] and tries < TRIES:
+                p = item[i]
+                i += -1 if way == 0 else 1
+                k = slot_of(s, p, giver)
+                if k < 0:
+                    continue
+                tries += 1
+                gain = gain_of(s, giver, taker, s.size[p])
+                if gain <= most or gain * GAIN < s.size[p] or s.load[0, taker] + s.size[p] > s.room[taker]:
+                    continue
+                if fits(s, p, k, taker):
+                    best, slot, to, most = p, k, taker, gain
+    if best < 0:
+        return False
+    move(s, best, slot, to)
+    return True
+
+
+@entry
+def approach(s: KernelState) -> None:
+    """Where bytes are outside their bands, move up to `AT_ONCE` replicas by which they come nearer all together.
+
+    Other than in the passes, a broker may leave its band for that.
+    """
+    update_deficits(s)
+    moves, before = AT_ONCE, -1
+    while 0 < moves != before:
+        before = moves
+        starts, items = lists(s)
+        for b in range(s.load.shape[1]):
+            if moves > 0 and not inside(s, 0, b) and nearer(s, starts[0], items[0], b):
+                moves -= 1

@@ -66,8 +66,8 @@ def targets_of(of: Placement) -> Targets:
     replicas = _counted(of, REPLICAS, fixed, free[0], most[REPLICAS])
     if (fitting := _fitting(of, fixed, replicas.high)) is not None:
         replicas = _counted(of, REPLICAS, fixed, free[0], np.minimum(most[REPLICAS], fitting))
-    leadable = _leadable(of, fixed, replicas.target) if By.LEADERS in of.balance else free
-    leaders = _counted(of, LEADERS, fixed, *leadable)
+    least, greatest = _leadable(of, fixed, replicas.target) if By.LEADERS in of.balance else free
+    leaders = _counted(of, LEADERS, fixed, least, np.minimum(greatest, most[REPLICAS]))
     if By.REPLICAS in of.balance:
         fewest = fixed[LEADERS] + np.maximum(replicas.low - fixed[REPLICAS], 0)
         leaders = leaders._replace(low=np.minimum(leaders.low, fewest))
