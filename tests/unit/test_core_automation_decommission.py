@@ -598,3 +598,30 @@ def test_a_plan_that_has_not_ended_when_its_brokers_are_gone_is_retired() -> Non
     assert it.record.plan
     assert (it.finalizer, run.cordons, run.moves, it.record.plan.retired) == (False, {}, {}, True)
     assert run.begun == ["old-1-w1"]
+
+
+def test_what_a_retired_plan_has_in_flight_ends_before_another_plan_begins() -> None:
+    run = approved()
+    run.replicas |= {TopicPartition("many", number): (4, 1) for number in range(4)}
+    while not run.moves:
+        run.tick()
+    for move in run.moves.values():
+        move.left = 20
+    plan = run.plans["old-1"]
+    plan.spec = plan.spec.model_copy(update={"suspend": True})
+    run.apply("another", [4], approval="NotRequired")
+    run.tick(15)
+    assert run.objects["old"].record.failures == 1
+    assert (run.created, run.working, len(run.moves)) == (["old-1"], {"uid-old"}, 2)
+    assert run.objects["another"].reason == "PlanInProgress"
+    run.until("Empty", "another")
+    run.until("Empty")
+
+
+def test_a_broker_that_has_left_with_its_replicas_is_not_gone_before_these_are_elsewhere() -> None:
+    run = approved()
+    run.brokers[5] = GONE
+    while run.on(5):
+        run.tick()
+        assert not run.objects["old"].record.brokers[0].seen_unregistered
+    run.until("Gone")
