@@ -105,7 +105,7 @@ def test_another_digest_is_a_mismatch() -> None:
     assert it.true == set()
 
 
-def test_an_approval_that_is_taken_away_holds_further_waves_and_lifts_the_cordon() -> None:
+def test_an_approval_taken_away_holds_waves_and_lifts_the_cordon() -> None:
     run = approved()
     run.tick(3)
     it = run.objects["old"]
@@ -232,7 +232,7 @@ def test_a_plan_that_is_stale_is_retired_and_what_is_left_gets_another() -> None
     assert it.record.failures == 0
 
 
-def test_after_three_plans_in_a_row_it_waits_an_hour_or_for_another_generation() -> None:
+def test_after_three_failures_it_waits_an_hour_or_for_a_generation() -> None:
     run = world(approval="NotRequired")
     it = run.objects["old"]
     for _ in range(3):
@@ -248,7 +248,7 @@ def test_after_three_plans_in_a_row_it_waits_an_hour_or_for_another_generation()
     run.until("Empty")
 
 
-def test_a_plan_that_no_longer_fits_before_its_approval_is_made_anew_after_an_hour() -> None:
+def test_an_unapproved_plan_that_is_stale_is_made_anew_after_an_hour() -> None:
     run = world()
     it = run.until("AwaitingApproval")
     run.replicas[TopicPartition("orders", 0)] = (5, 2)
@@ -263,7 +263,7 @@ def test_a_plan_that_no_longer_fits_before_its_approval_is_made_anew_after_an_ho
     assert it.record.next_plan.seconds == 60
 
 
-def test_a_plan_that_waits_for_approval_is_made_anew_when_the_spec_changes() -> None:
+def test_an_unapproved_plan_is_made_anew_when_the_spec_changes() -> None:
     run = world()
     it = run.until("AwaitingApproval")
     digest = it.status.digest
@@ -381,7 +381,7 @@ def test_a_broker_that_is_silent_is_not_called_empty() -> None:
     run.until("Empty")
 
 
-def test_a_broker_that_is_down_from_the_start_is_emptied_and_not_unregistered() -> None:
+def test_a_broker_down_from_the_start_is_emptied_and_not_unregistered() -> None:
     run = Decommissions(ROWS)
     run.brokers[5] = FENCED
     run.apply(unregister="WhenDown")
@@ -408,6 +408,20 @@ def test_a_sole_replica_on_a_broker_that_is_down_ends_with_what_stays() -> None:
     run.until("AwaitingApproval", most=100)  # its bytes were not approved
     it.approve()
     run.until("Empty")
+
+
+def test_where_only_sole_replicas_are_left_nothing_is_approved() -> None:
+    run = Decommissions({TopicPartition("single", 0): (5,), TopicPartition("other", 0): (1, 2)})
+    run.brokers[5] = FENCED
+    run.apply()
+    it = run.until("AwaitingApproval")
+    for _ in range(10):
+        run.tick()
+        assert it.reason == "AwaitingApproval"
+    it.approve()
+    run.until("DrainIncomplete")
+    run.tick(5)
+    assert (it.reason, it.true, run.created) == ("DrainIncomplete", {"Stalled"}, [])
 
 
 # --- Unregistering ---
@@ -440,7 +454,7 @@ def test_a_voter_of_the_quorum_is_not_unregistered() -> None:
     assert it.true >= {"Ready", "Empty"}
 
 
-def test_before_kafka_4_nothing_is_unregistered_and_gone_takes_ten_minutes() -> None:
+def test_before_kafka_4_gone_takes_ten_minutes() -> None:
     run, it = down()
     run.lists_fenced = False
     run.until("NotSupported")
@@ -600,7 +614,7 @@ def test_a_plan_that_has_not_ended_when_its_brokers_are_gone_is_retired() -> Non
     assert run.begun == ["old-1-w1"]
 
 
-def test_what_a_retired_plan_has_in_flight_ends_before_another_plan_begins() -> None:
+def test_what_a_retired_plan_moves_ends_before_another_begins() -> None:
     run = approved()
     run.replicas |= {TopicPartition("many", number): (4, 1) for number in range(4)}
     while not run.moves:
@@ -618,7 +632,7 @@ def test_what_a_retired_plan_has_in_flight_ends_before_another_plan_begins() -> 
     run.until("Empty")
 
 
-def test_a_broker_that_has_left_with_its_replicas_is_not_gone_before_these_are_elsewhere() -> None:
+def test_a_broker_that_left_with_its_replicas_is_not_gone() -> None:
     run = approved()
     run.brokers[5] = GONE
     while run.on(5):
