@@ -173,8 +173,8 @@ class Reason(StrEnum):
     """Brokers that are to be emptied would keep the replicas that the message names. It is planned again when the
     cluster has changed."""
     PLAN_FAILED = "PlanFailed"
-    """Three plans in a row could not go on, and the message says why the last one could not. The next one is made
-    later, or at once when you change the spec."""
+    """Three plans in a row could not go on: see what became of them. The message says when the next one is made. A
+    change of the spec has it made at once."""
     NOT_OBSERVED = "NotObserved"
     """It is not known whether brokers are empty: start the brokers that the message names, which do not answer."""
 

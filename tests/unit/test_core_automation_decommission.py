@@ -232,7 +232,7 @@ def test_a_plan_that_is_stale_is_retired_and_what_is_left_gets_another() -> None
     assert it.record.failures == 0
 
 
-def test_after_three_plans_it_waits_an_hour_or_for_a_generation() -> None:
+def test_after_three_failures_it_waits_an_hour_or_for_a_generation() -> None:
     run = world(approval="NotRequired")
     it = run.objects["old"]
     for _ in range(3):
@@ -248,7 +248,7 @@ def test_after_three_plans_it_waits_an_hour_or_for_a_generation() -> None:
     run.until("Empty")
 
 
-def test_a_plan_that_fits_no_longer_is_made_anew_after_an_hour() -> None:
+def test_an_unapproved_plan_that_is_stale_is_made_anew_after_an_hour() -> None:
     run = world()
     it = run.until("AwaitingApproval")
     run.replicas[TopicPartition("orders", 0)] = (5, 2)
@@ -263,7 +263,7 @@ def test_a_plan_that_fits_no_longer_is_made_anew_after_an_hour() -> None:
     assert it.record.next_plan.seconds == 60
 
 
-def test_a_plan_that_waits_is_made_anew_when_the_spec_changes() -> None:
+def test_an_unapproved_plan_is_made_anew_when_the_spec_changes() -> None:
     run = world()
     it = run.until("AwaitingApproval")
     digest = it.status.digest
@@ -381,7 +381,7 @@ def test_a_broker_that_is_silent_is_not_called_empty() -> None:
     run.until("Empty")
 
 
-def test_a_broker_down_from_the_start_is_never_unregistered() -> None:
+def test_a_broker_down_from_the_start_is_emptied_and_not_unregistered() -> None:
     run = Decommissions(ROWS)
     run.brokers[5] = FENCED
     run.apply(unregister="WhenDown")
@@ -408,6 +408,20 @@ def test_a_sole_replica_on_a_broker_that_is_down_ends_with_what_stays() -> None:
     run.until("AwaitingApproval", most=100)  # its bytes were not approved
     it.approve()
     run.until("Empty")
+
+
+def test_where_only_sole_replicas_are_left_nothing_is_approved() -> None:
+    run = Decommissions({TopicPartition("single", 0): (5,), TopicPartition("other", 0): (1, 2)})
+    run.brokers[5] = FENCED
+    run.apply()
+    it = run.until("AwaitingApproval")
+    for _ in range(10):
+        run.tick()
+        assert it.reason == "AwaitingApproval"
+    it.approve()
+    run.until("DrainIncomplete")
+    run.tick(5)
+    assert (it.reason, it.true, run.created) == ("DrainIncomplete", {"Stalled"}, [])
 
 
 # --- Unregistering ---
@@ -440,7 +454,7 @@ def test_a_voter_of_the_quorum_is_not_unregistered() -> None:
     assert it.true >= {"Ready", "Empty"}
 
 
-def test_before_kafka_4_nothing_is_unregistered_by_us() -> None:
+def test_before_kafka_4_gone_takes_ten_minutes() -> None:
     run, it = down()
     run.lists_fenced = False
     run.until("NotSupported")
@@ -598,3 +612,30 @@ def test_a_plan_that_has_not_ended_when_its_brokers_are_gone_is_retired() -> Non
     assert it.record.plan
     assert (it.finalizer, run.cordons, run.moves, it.record.plan.retired) == (False, {}, {}, True)
     assert run.begun == ["old-1-w1"]
+
+
+def test_what_a_retired_plan_moves_ends_before_another_begins() -> None:
+    run = approved()
+    run.replicas |= {TopicPartition("many", number): (4, 1) for number in range(4)}
+    while not run.moves:
+        run.tick()
+    for move in run.moves.values():
+        move.left = 20
+    plan = run.plans["old-1"]
+    plan.spec = plan.spec.model_copy(update={"suspend": True})
+    run.apply("another", [4], approval="NotRequired")
+    run.tick(15)
+    assert run.objects["old"].record.failures == 1
+    assert (run.created, run.working, len(run.moves)) == (["old-1"], {"uid-old"}, 2)
+    assert run.objects["another"].reason == "PlanInProgress"
+    run.until("Empty", "another")
+    run.until("Empty")
+
+
+def test_a_broker_that_left_with_its_replicas_is_not_gone() -> None:
+    run = approved()
+    run.brokers[5] = GONE
+    while run.on(5):
+        run.tick()
+        assert not run.objects["old"].record.brokers[0].seen_unregistered
+    run.until("Gone")

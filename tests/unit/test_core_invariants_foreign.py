@@ -144,8 +144,10 @@ class Shared(Lagging):
         self.driver.resources[uid] = replace(resource, record_lost=not resource.record and resource.has_moved)
         self.driver.tick()
 
+    @precondition(lambda self: not (self.for_good and self.driver.limbo))
     @rule()
     def the_topic_is_made_again(self) -> None:
+        """Not while metadata stands still and an alter is held: nothing tells the old topic from the new one then."""
         kafka = self.kafka
         kafka.topic_ids = {name: f"{topic_id}'" for name, topic_id in kafka.topic_ids.items()}
         kafka.reassignments.clear()

@@ -310,10 +310,10 @@ def _after_plan(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         return view.decided(steps, Standing(Reason.PLANNING, f"{plan.name} is being deleted"))
     retire = [] if found.plan.deleted else [RetirePlan(found.plan)]
     if found.ends:
-        listing = _listed(view, found, PlanOutcome.RUNNING, begun=True)
+        listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
         message = f"{plan.name} starts nothing more, and what it has in flight comes to its end"
         return view.decided(retire, Standing(WAVE_IN_FLIGHT, message), listing)
-    listing = _listed(view, found, PlanOutcome.RETIRED, begun=True)
+    listing = _listed(view, found, PlanOutcome.RETIRED, begun=plan.begun_waves > 0)
     decision = _without_plan(view, seen)
     status = decision.status.model_copy(update={"plans": listing})
     return replace(decision, steps=[*retire, *decision.steps], status=status)
@@ -344,7 +344,7 @@ def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
     if held := held_by(case):
         return view.decided([], held)
     if not view.left:
-        return _nothing_to_move(view, "nothing would move")
+        return _nothing_to_move(view, "nothing would move", [])
     if (attempt := record.next_attempt) and attempt.until > now:
         message = f"{record.failures} plans in a row could not go on; the next one is made at {attempt.until:%H:%M} UTC"
         return view.decided([], Standing(Reason.PLAN_FAILED, message))
@@ -375,19 +375,17 @@ def _work_out(view: View) -> DecommissionDecision:
     if not worked.left_out:
         message = f"{_left(view)}, which other clients are moving"
         return view.decided(ask, Standing(Reason.IN_FLIGHT_ELSEWHERE, message))
-    stays = (
-        f"{listed(worked.left_out)} have no in-sync replica elsewhere, so no plan can move them: start their brokers"
-    )
+    stays = f"no in-sync replica elsewhere, so no plan can move it until its broker is up: {listed(worked.left_out)}"
     if not view.record.approval:
-        return _nothing_to_move(view, stays)
+        return _nothing_to_move(view, stays, ask)
     return view.decided(ask, Standing(Reason.DRAIN_INCOMPLETE, stays, hopeless=True))
 
 
-def _nothing_to_move(view: View, why: str) -> DecommissionDecision:
+def _nothing_to_move(view: View, why: str, ask: Sequence[WorkOut]) -> DecommissionDecision:
     """Wait for an approval to cordon brokers that no plan would move anything from."""
     case, digest = view.case, digest_of_nothing(view.case.it)
     given = case.it.spec.approved_digest == digest
     if not (given or case.it.spec.approval is Approval.NOT_REQUIRED):
-        return view.decided([], awaiting(case, digest, why))
+        return view.decided(ask, awaiting(case, digest, why))
     approval = RecordedApproval(digest=digest if given else None, bytes=0)
     return view.with_record(approval=approval).decided([], Standing(WAVE_IN_FLIGHT, f"{why}: approved"))

@@ -1,0 +1,50 @@
+"""When a broker that is up is called empty: after its cordon was in force for 10 s, or by two answers 10 s apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from reassign.core.automation.emptiness import judge_brokers
+from reassign.core.automation.model import BrokerSeen, BrokersSeen, LogsRead
+from reassign.core.model.forwarding import Clock
+from tests.unit.automation_sim import Decommissions, orders
+from tests.unit.sim import START
+
+
+def read(at: float, *topics: str) -> LogsRead:
+    return LogsRead(at, frozenset(topics))
+
+
+@pytest.mark.parametrize(
+    ("reads", "cordoned_at", "empty"),
+    [
+        ((read(100),), None, False),
+        ((read(91), read(100)), None, False),
+        ((read(90), read(100)), None, True),
+        ((read(80, "orders"), read(91), read(100)), None, False),
+        ((read(80), read(90, "orders"), read(100)), None, False),
+        ((read(100),), 91, False),
+        ((read(100),), 90, True),
+        ((read(100, "orders"),), 0, False),
+        ((), 0, False),
+        ((read(-510), read(-500.1)), None, False),
+        ((read(-510), read(-500)), None, True),
+    ],
+)
+def test_a_broker_is_empty_by_what_it_has_shown(reads: tuple[LogsRead, ...], cordoned_at: float, empty: bool) -> None:
+    it = Decommissions(orders((5, 1))).apply().resource
+    seen = BrokersSeen({5: BrokerSeen(logs=reads, cordoned_at=cordoned_at)}, frozenset({"orders"}))
+    judged = judge_brokers(it, seen, {}, Clock(100, START))[5]
+    assert judged.emptiness.empty is empty
+    assert judged.record
+    assert judged.record.seen_empty is empty
+
+
+def test_a_plan_avoids_the_brokers_of_others_that_were_approved() -> None:
+    run = Decommissions(orders((5, 1), (4, 2)))
+    run.apply("first", [4], approval="NotRequired")
+    run.until("Empty", "first")
+    run.apply("second", [5])
+    run.until("AwaitingApproval", "second")
+    goal = run.plans["second-1"].spec.goal
+    assert (goal.drain_brokers, goal.avoid_brokers, goal.scope) == ((5,), (4,), "Drained")
