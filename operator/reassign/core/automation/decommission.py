@@ -44,7 +44,7 @@ from reassign.core.automation.model import (
 from reassign.core.automation.scope import beyond
 from reassign.core.automation.unregister import decided_empty, unregistering
 from reassign.core.automation.view import WAVE_IN_FLIGHT, View, anew, grown
-from reassign.core.configs.cordons import CordonReason
+from reassign.core.configs.cordons import EFFECT_SECONDS, CordonReason
 from reassign.core.model.problem import Problem
 from reassign.core.plans.conditions import summary_of
 from reassign.core.plans.model import AddFinalizer, RemoveFinalizer
@@ -52,8 +52,6 @@ from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
 from reassign.text import counted, listed, named_brokers
 
-CORDON_SECONDS = 60.0
-"""How long the first wave waits for a cordon."""
 LIFTING_SECONDS = 60.0
 """How long a deletion waits for a cordon to be lifted: then the KafkaCluster's record lifts it later."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 60, 3600
@@ -280,7 +278,7 @@ def _awaited_cordons(view: View) -> list[int]:
         seen = judged.seen
         if broker not in wanted or not seen.up or (seen.cordon and seen.cordon.reason is not CordonReason.NOT_YET):
             continue
-        if seen.cordon_wanted_at is None or case.now.monotonic - seen.cordon_wanted_at < CORDON_SECONDS:
+        if seen.cordon_wanted_at is None or case.now.monotonic - seen.cordon_wanted_at < EFFECT_SECONDS:
             awaited.append(broker)
     return awaited
 

@@ -301,7 +301,7 @@ AutomationStep = (
 class DecommissionDecision:
     """What is to be done about one decommission.
 
-    A step is taken only after all before it were. A plan that no step lets go starts nothing.
+    Steps are taken in their order, each after the one before. A plan without a RunPlan starts nothing.
     """
 
     steps: Sequence[AutomationStep]

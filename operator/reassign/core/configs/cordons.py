@@ -17,7 +17,7 @@ from reassign.api.reassignment_record import RecordedConfigs
 from reassign.core.model.configs import Change, ConfigKey, ConfigResource, ConfigResourceType, Observed, Op
 from reassign.core.model.memory import LONGEST_RETRY_SECONDS, Recent, Refusal, refused_again
 from reassign.core.model.problem import Problem
-from reassign.core.model.snapshot import Snapshot, cordoned
+from reassign.core.model.snapshot import Snapshot, cordoned, live_brokers
 from reassign.core.model.steps import Outcome, Result
 from reassign.errors import Reason
 
@@ -111,7 +111,7 @@ class CordonMemory:
 
         A cordon is not being lifted where the broker is down, or we may not.
         """
-        ours, live = recorded_cordons(record), live_brokers(snapshot)
+        ours, live = recorded_cordons(record), live_brokers(snapshot.brokers)
         denied = {r for r, problem in problems.items() if problem.reason is Reason.NOT_AUTHORIZED}
         lifted = {b for b in (ours - wanted) & live if cordon_key(b).resource not in denied}
         return CordonMemory(
@@ -160,11 +160,6 @@ def recorded_cordons(record: RecordedConfigs | None) -> frozenset[int]:
     return frozenset(b.broker for b in brokers if any(c.name == CORDONED_LOG_DIRS for c in b.configs))
 
 
-def live_brokers(snapshot: Snapshot) -> frozenset[int]:
-    """Return the brokers whose configurations can be changed now."""
-    return frozenset(b.id for b in snapshot.brokers.values() if not b.fenced)
-
-
 class ReadCordons(NamedTuple):
     """What a read of configurations shows of cordons."""
 
@@ -200,7 +195,7 @@ def judge_cordons(
     memory: CordonMemory, record: RecordedConfigs | None, snapshot: Snapshot, read: ReadCordons, recent: Recent
 ) -> tuple[Mapping[int, CordonState], CordonMemory]:
     """Return the state of each cordon that is wanted, by broker, and the memory from now on."""
-    ours, live = recorded_cordons(record), live_brokers(snapshot)
+    ours, live = recorded_cordons(record), live_brokers(snapshot.brokers)
     removals = {b.broker: b.cordon_removals or 0 for b in (record.brokers if record else ())}
     states: dict[int, CordonState] = {}
     wanted: dict[int, WantedCordon] = {}

@@ -137,7 +137,7 @@ def _judge(
 
 
 Took = Callable[[Collection[str]], frozenset[str]]
-"""Which of these values, or items, we have taken away ourselves."""
+"""Which of these values, or items, the operator has removed itself."""
 
 
 def _value(

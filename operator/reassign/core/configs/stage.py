@@ -16,7 +16,6 @@ from reassign.core.configs.cordons import (
     ReadCordons,
     cordon_key,
     judge_cordons,
-    live_brokers,
     news,
 )
 from reassign.core.configs.desired import (
@@ -38,7 +37,7 @@ from reassign.core.model.memory import Recent
 from reassign.core.model.problem import Problem
 from reassign.core.model.recent_changes import RecentChanges
 from reassign.core.model.row import BLOCKED, SayingKind
-from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
+from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition, live_brokers
 from reassign.core.model.steps import Outcome, Result
 from reassign.core.model.verdict import Verdict
 
@@ -134,7 +133,7 @@ def decide_configs(
     verdicts = _held_by_others(verdicts, snapshot, recent, rules)
     if extent is Extent.NOTHING:
         return list(verdicts), ConfigDecision(rules.record, untouched=True), memory
-    live, wanted = live_brokers(snapshot), rules.cordons if extent is Extent.SET else frozenset[int]()
+    live, wanted = live_brokers(snapshot.brokers), rules.cordons if extent is Extent.SET else frozenset[int]()
     met = {**memory.problems, **read.problems}
     memory = replace(memory, cordons=memory.cordons.observe(wanted, rules.record, snapshot, met, recent.now))
     moves = desired(verdicts if extent is Extent.SET else (), snapshot, rules, recent)
@@ -318,7 +317,7 @@ def readable(
     record: RecordedConfigs | None, reads: Iterable[ConfigResource], brokers: Mapping[int, Broker]
 ) -> set[ConfigResource]:
     """Return what is recorded, or was asked for by a decision, and can be read."""
-    live = frozenset(b.id for b in brokers.values() if not b.fenced)
+    live = live_brokers(brokers)
     recorded = (key.resource for key in from_record(record))
     return {resource for resource in (*recorded, *reads) if _can_be_set(resource, live)}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from reassign.core.model.record import Entry, Record
-from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.snapshot import Snapshot, TopicPartition, live_brokers
 from reassign.core.model.states import State
 from reassign.text import counted
 
@@ -106,7 +106,7 @@ def slots_of(tp: TopicPartition, added: Collection[int], snapshot: Snapshot, sma
 
 def stuck_moves(stalled: Iterable[TopicPartition], snapshot: Snapshot) -> frozenset[TopicPartition]:
     """Return the partitions whose moves stand still: these, and where a move hangs or waits for a broker."""
-    alive = {b.id for b in snapshot.brokers.values() if not b.fenced}
+    alive = live_brokers(snapshot.brokers)
     waiting = (tp for tp, move in snapshot.reassignments.items() if move.hangs or not alive.issuperset(move.adding))
     return frozenset([*stalled, *waiting])
 

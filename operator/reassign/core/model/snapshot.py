@@ -103,6 +103,11 @@ def cordoned(directories: Mapping[str, LogDir]) -> bool | None:
     return None if not there or None in there else all(there)
 
 
+def live_brokers(brokers: Mapping[int, Broker]) -> frozenset[int]:
+    """Return the brokers that are registered and not fenced: only their configurations can be changed now."""
+    return frozenset(broker.id for broker in brokers.values() if not broker.fenced)
+
+
 Sizes = Mapping[TopicPartition, Mapping[int, int]]
 LogDirs = Mapping[int, Mapping[str, LogDir]]
 """By broker and path, of the brokers that answered."""
