@@ -92,6 +92,11 @@ def plan(name: str = "drain", **spec: Any) -> Object:
     return _manifest("ReassignmentPlan", name, {"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [5]}} | spec)
 
 
+def decommission(name: str = "retire-5", **spec: Any) -> Object:
+    """A BrokerDecommission, in kubectl's namespace."""
+    return _manifest("BrokerDecommission", name, {"clusterRef": {"name": "main"}, "brokers": [5]} | spec)
+
+
 def _manifest(kind: str, name: str, spec: Object) -> Object:
     api_version = "kafka.reassign.dev/v1alpha1"
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -104,3 +104,27 @@ PLAN_STATUS: Object = {
     "unregisteredBrokers": [7],
     "waves": [{"name": "drain-1", "partitions": 200, "bytes": 2**50, "state": "Pending", "digest": DIGEST}],
 }
+DECOMMISSION_STATUS: Object = {
+    "observedGeneration": 1,
+    "conditions": [
+        READY | {"reason": "WaveInFlight", "message": "retire-5-1: 1/4 waves"},
+        READY | {"type": "Empty", "reason": "WaveInFlight"},
+        READY | {"type": "Cordoned", "status": "True", "reason": "Cordoned"},
+    ],
+    "summary": "312 replicas left on broker 5",
+    "replicasLeft": 312,
+    "digest": DIGEST,
+    "brokers": [{"id": 5, "state": "Draining", "replicas": 312, "cordoned": True}],
+    "plans": [
+        {
+            "name": "retire-5-1",
+            "digest": DIGEST,
+            "bytes": 2**50,
+            "lowerBoundBytes": 2**49,
+            "replicas": 312,
+            "startTime": NOW,
+            "completionTime": NOW,
+            "outcome": "Running",
+        }
+    ],
+}

@@ -424,7 +424,10 @@ def test_rights_are_as_wide_as_the_watched_namespaces(bare: ApiServer, cluster_h
     assert may(kubectl, "delete", resource, "default")
     assert may(kubectl, "delete", "reassignmentplans.kafka.reassign.dev", "default")  # ttlSecondsAfterFinished
     assert not may(kubectl, "delete", "kafkaclusters.kafka.reassign.dev", "default")
-    assert not may(kubectl, "create", "reassignmentplans.kafka.reassign.dev", "default")
+    assert may(kubectl, "create", "reassignmentplans.kafka.reassign.dev", "default")  # of a BrokerDecommission
+    assert may(kubectl, "patch", "brokerdecommissions.kafka.reassign.dev/status", "default")
+    assert not may(kubectl, "create", "brokerdecommissions.kafka.reassign.dev", "default")
+    assert not may(kubectl, "delete", "brokerdecommissions.kafka.reassign.dev", "default")
     assert may(kubectl, "create", "reassignmentrecords.kafka.reassign.dev", "default")
     assert not may(kubectl, "delete", "reassignmentrecords.kafka.reassign.dev", "default")
     assert not may(kubectl, "list", "secrets", "default")
@@ -547,7 +550,13 @@ def test_definitions_that_are_not_kept_go_with_the_release(bare: ApiServer, clus
     kubectl("wait", "--for=delete", "crd", "--all", "--timeout=5m")
 
 
-STEPS = ("delete reassignmentplans", "delete partitionreassignments", "delete kafkaclusters", "helm uninstall")
+STEPS = (
+    "delete brokerdecommissions",
+    "delete reassignmentplans",
+    "delete partitionreassignments",
+    "delete kafkaclusters",
+    "helm uninstall",
+)
 
 
 def test_the_notes_say_in_which_order_to_uninstall(bare: ApiServer, cluster_helm: Helm) -> None:

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from reassign.api.broker_decommission import BrokerDecommission
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlan, ReassignmentPlanStatus
 from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedConfigs
-from tests.api.kubectl import Kubectl, cluster, plan, reassignment
-from tests.api.statuses import CLUSTER_STATUS, DIGEST, PLAN_STATUS, REASSIGNMENT_STATUS, THROTTLES
+from tests.api.kubectl import Kubectl, cluster, decommission, plan, reassignment
+from tests.api.statuses import CLUSTER_STATUS, DECOMMISSION_STATUS, DIGEST, PLAN_STATUS, REASSIGNMENT_STATUS, THROTTLES
 
 
 def columns(kubectl: Kubectl, kind: str, *flags: str) -> dict[str, str]:
@@ -35,6 +36,10 @@ def test_a_status_with_every_field_is_stored_whole_and_read_by_the_models(sandbo
     stored = sandbox.write_status("krp", "drain", PLAN_STATUS)
     assert stored["status"] == PLAN_STATUS
     assert ReassignmentPlan.parse(stored).status.wire() == PLAN_STATUS
+    sandbox.apply(decommission())
+    stored = sandbox.write_status("kbd", "retire-5", DECOMMISSION_STATUS)
+    assert stored["status"] == DECOMMISSION_STATUS
+    assert BrokerDecommission.parse(stored).status.wire() == DECOMMISSION_STATUS
 
 
 def test_a_record_of_throttles_is_stored_whole_and_read_by_the_models(sandbox: Kubectl) -> None:
@@ -89,11 +94,24 @@ def test_the_columns_of_a_plan(sandbox: Kubectl) -> None:
     )
 
 
+def test_the_columns_of_a_decommission(sandbox: Kubectl) -> None:
+    sandbox.apply(decommission())
+    sandbox.write_status("kbd", "retire-5", DECOMMISSION_STATUS)
+    seen = columns(sandbox, "kbd")
+    assert seen.pop("AGE")
+    told = {"READY": "False", "REASON": "WaveInFlight", "BROKERS": "[5]", "LEFT": "312", "EMPTY": "False"}
+    assert seen == {"NAME": "retire-5", **told}
+    wide = columns(sandbox, "kbd", "-o", "wide")
+    assert (wide["CORDONED"], wide["CLUSTER"], wide["MESSAGE"]) == ("True", "main", "retire-5-1: 1/4 waves")
+
+
 def test_all_kinds_are_in_one_category(sandbox: Kubectl) -> None:
     sandbox.apply(reassignment())
     sandbox.apply(cluster())
     sandbox.apply(plan())
+    sandbox.apply(decommission())
     assert sandbox("get", "kafka-reassign", "-o", "name").split() == [
+        "brokerdecommission.kafka.reassign.dev/retire-5",
         "kafkacluster.kafka.reassign.dev/main",
         "partitionreassignment.kafka.reassign.dev/move",
         "reassignmentplan.kafka.reassign.dev/drain",

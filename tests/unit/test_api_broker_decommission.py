@@ -19,10 +19,10 @@ from reassign.api.broker_decommission import (
     PlanOutcome,
     UnregisterWish,
 )
-from reassign.api.crd import NOT_YET_SERVED, definitions
+from reassign.api.crd import definitions
 from reassign.api.reassignment_plan import Approval
 
-[DEFINITION] = definitions(NOT_YET_SERVED).values()
+DEFINITION = definitions()["kafka.reassign.dev_brokerdecommissions.yaml"]
 [VERSION] = DEFINITION["spec"]["versions"]
 SCHEMA = VERSION["schema"]["openAPIV3Schema"]
 SPEC = SCHEMA["properties"]["spec"]

@@ -79,21 +79,22 @@ dnsConfig: {{- toYaml . | nindent 2 }}
 {{- end -}}
 
 {{/* What the operator may do with what it serves: of users' objects it writes only finalizers (a patch) and the
-status; ReassignmentRecords are its own; the PartitionReassignments of a ReassignmentPlan it makes and deletes; what is
-past its ttlSecondsAfterFinished it deletes; a
-ConfigMap is made when the brake is pulled. */}}
+status; ReassignmentRecords are its own; the PartitionReassignments of a ReassignmentPlan, and the ReassignmentPlans of a
+BrokerDecommission, it makes and deletes; what is past its ttlSecondsAfterFinished it deletes; a ConfigMap is made when
+the brake is pulled. */}}
 {{- define "operator.rules" -}}
 - apiGroups: [kafka.reassign.dev]
-  resources: [kafkaclusters, partitionreassignments, reassignmentplans]
+  resources: [kafkaclusters, partitionreassignments, reassignmentplans, brokerdecommissions]
   verbs: [get, list, watch, patch]
 - apiGroups: [kafka.reassign.dev]
-  resources: [partitionreassignments]
-  verbs: [create]
-- apiGroups: [kafka.reassign.dev]
   resources: [partitionreassignments, reassignmentplans]
-  verbs: [delete]
+  verbs: [create, delete]
 - apiGroups: [kafka.reassign.dev]
-  resources: [kafkaclusters/status, partitionreassignments/status, reassignmentplans/status]
+  resources:
+  - kafkaclusters/status
+  - partitionreassignments/status
+  - reassignmentplans/status
+  - brokerdecommissions/status
   verbs: [patch]
 - apiGroups: [kafka.reassign.dev]
   resources: [reassignmentrecords]

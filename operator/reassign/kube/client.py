@@ -29,6 +29,7 @@ from kubernetes.aio.client.rest import RESTResponse
 from kubernetes.aio.config import load_incluster_config
 from pydantic_core import from_json
 
+from reassign.api.broker_decommission import BrokerDecommission
 from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
@@ -72,6 +73,7 @@ class Kind(StrEnum):
     KAFKA_CLUSTER = KafkaCluster.KIND
     PARTITION_REASSIGNMENT = PartitionReassignment.KIND
     REASSIGNMENT_PLAN = ReassignmentPlan.KIND
+    BROKER_DECOMMISSION = BrokerDecommission.KIND
     REASSIGNMENT_RECORD = ReassignmentRecord.KIND
 
     @property
@@ -79,9 +81,8 @@ class Kind(StrEnum):
         return _PLURALS[self.value]
 
 
-_PLURALS = {
-    kind.KIND: kind.PLURAL for kind in (KafkaCluster, PartitionReassignment, ReassignmentPlan, ReassignmentRecord)
-}
+_KINDS = (KafkaCluster, PartitionReassignment, ReassignmentPlan, BrokerDecommission, ReassignmentRecord)
+_PLURALS = {kind.KIND: kind.PLURAL for kind in _KINDS}
 
 
 def cluster_key(obj: Object) -> ClusterKey:

@@ -16,7 +16,7 @@ from reassign.kube.client import Kind, Object, has_finalizer
 
 log = structlog.get_logger()
 
-OWNERS = (Kind.KAFKA_CLUSTER, Kind.PARTITION_REASSIGNMENT)
+OWNERS = (Kind.KAFKA_CLUSTER, Kind.PARTITION_REASSIGNMENT, Kind.BROKER_DECOMMISSION)
 COPIED_AFTER = timedelta(seconds=60)
 """A part that was made so long after the last write that it tells of is a copy: ours are made before."""
 
@@ -82,5 +82,6 @@ def owner_of(obj: Object) -> Owner:
         if owner["apiVersion"].startswith(f"{GROUP}/") and owner["kind"] in OWNERS:
             return Owner(Kind(owner["kind"]), meta["namespace"], owner["name"], owner["uid"])
     uid, _, _ = meta["name"].rpartition("-")
-    kind = Kind.KAFKA_CLUSTER if {"throttle", "clusterId"} & spec.keys() else Kind.PARTITION_REASSIGNMENT
-    return Owner(kind, meta["namespace"], uid, uid)
+    if (kind := spec.get("ownerKind")) is None:
+        kind = Kind.KAFKA_CLUSTER if {"throttle", "clusterId"} & spec.keys() else Kind.PARTITION_REASSIGNMENT
+    return Owner(Kind(kind), meta["namespace"], uid, uid)
