@@ -29,10 +29,11 @@ from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, bug_problem, render
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.decide import decide_plan, next_wave, refused
+from reassign.core.plans.decide import decide_plan, refused
 from reassign.core.plans.goal import is_watched
 from reassign.core.plans.model import (
     AddFinalizer,
+    CancelEntries,
     CreateWave,
     DeleteWave,
     GoalSeen,
@@ -54,6 +55,7 @@ from reassign.core.plans.model import (
     manifest_digest,
     unended,
 )
+from reassign.core.plans.progress import next_wave
 from reassign.core.plans.windows import windows_at
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
@@ -259,6 +261,8 @@ class Plans:
                 await self._write(wave, lambda obj: self._kube.suspend(obj, True))
             case DeleteWave(wave):
                 await self._write(wave, self._kube.delete)
+            case CancelEntries(wave, partitions):
+                await self._write(wave, lambda obj: self._kube.remove_entries(obj, partitions))
 
     async def _created(self, manifest: Manifest) -> Object:
         try:
@@ -325,7 +329,7 @@ def _same(found: Object, manifest: Manifest) -> bool:
 
 def _name(step: PlanStep) -> str | None:
     match step:
-        case StartWave(wave) | SuspendWave(wave) | DeleteWave(wave):
+        case StartWave(wave) | SuspendWave(wave) | DeleteWave(wave) | CancelEntries(wave):
             return wave.name
         case CreateWave(manifest):
             return str(manifest["metadata"]["name"])

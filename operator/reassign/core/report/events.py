@@ -60,6 +60,8 @@ class Happened(StrEnum):
     """A wave of a plan has succeeded."""
     PLAN_COMPLETED = "PlanCompleted"
     """All waves of a plan have succeeded, or nothing had to move."""
+    PLAN_RETIRED = "PlanRetired"
+    """A plan has ended before it was carried out, because its owner ended it."""
     BUDGET_HALVED = "BudgetHalved"
     """Partitions that are not being moved lost in-sync replicas, so fewer may be in flight."""
     CLUSTER_UNCLAIMED = "ClusterUnclaimed"
@@ -170,6 +172,8 @@ def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStat
     old, new = _true(before.conditions), _true(after.conditions)
     if "Succeeded" in new and "Succeeded" not in old:
         events.append(Event(False, Happened.PLAN_COMPLETED, new["Succeeded"].message))
+    if (retired := _retired(after.conditions)) and not _retired(before.conditions):
+        events.append(Event(False, Happened.PLAN_RETIRED, retired.message))
     return events + _standstills(before.conditions, after.conditions)
 
 
@@ -193,6 +197,10 @@ def halvings(before: KafkaClusterStatus, after: KafkaClusterStatus) -> list[Even
     if now is None or now.last_halved_time is None or (then and then.last_halved_time == now.last_halved_time):
         return []
     return [Event(True, Happened.BUDGET_HALVED, f"the budget of partitions in flight was {now.message}")]
+
+
+def _retired(conditions: Sequence[Condition]) -> Condition | None:
+    return next((c for c in conditions if c.type == "Succeeded" and c.reason == Reason.RETIRED), None)
 
 
 def _true(conditions: Sequence[Condition]) -> dict[str, Condition]:
