@@ -18,6 +18,7 @@ from reassign.core.automation.scope import beyond
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Planned
+from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
 from reassign.text import counted
 
@@ -48,7 +49,7 @@ def may_begin(case: DecommissionCase) -> bool:
     if plan is None or plan.approved or plan.retired or found is None or it.deleted or isinstance(case.seen, Problem):
         return False
     fits = found.plan.planned and not found.done and plan.spec_digest == plan_spec_digest(case.spec)
-    held = it.spec.suspend or case.braked or trouble_of(case, found) or too_few(case, case.seen)
+    held = unreadable_window(case) or held_by(case) or trouble_of(case, found) or too_few(case, case.seen)
     return fits and not held and given(case, found)
 
 
@@ -108,6 +109,12 @@ def awaiting(case: DecommissionCase, digest: str, what: str, reasons: Sequence[s
 def another_first(case: DecommissionCase) -> Standing:
     """Say whose turn it is."""
     return Standing(PLAN_IN_PROGRESS, f"the BrokerDecommission {case.first} goes first")
+
+
+def unreadable_window(case: DecommissionCase) -> Standing | None:
+    """Say that a window cannot be read, or never opens."""
+    problem = windows_at(case.it.spec.windows, case.now.time).problem
+    return Standing(problem.reason, problem.message) if problem else None
 
 
 def held_by(case: DecommissionCase) -> Standing | None:

@@ -25,6 +25,7 @@ from reassign.core.automation.approval import (
     held_by,
     too_few,
     trouble_of,
+    unreadable_window,
 )
 from reassign.core.automation.case import DecommissionCase, in_doubt, manifest_of, wanted_cordons
 from reassign.core.automation.conditions import Standing, deleted_plan, made_plans
@@ -208,7 +209,9 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
     if found.done:
         return _ended(view, found)
     digest = digest_of(it, found)
-    if held := held_by(case):
+    if it.record.approval and not it.approved and it.spec.approved_digest == digest:
+        view = view.with_record(approval=RecordedApproval(digest=digest, bytes=bytes_in(found.plan.status.waves)))
+    if held := unreadable_window(case) or held_by(case):
         return view.decided([], held._replace(digest=digest))
     if not given(case, found):
         reasons = (
@@ -244,16 +247,18 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
         return _ended(view, found)
     if not case.braked and (why := trouble_of(case, found)):
         return _cannot_go_on(view, why, [RetirePlan(found.plan)], listing)
-    windows = windows_at(it.spec.windows, case.now.time)
+    if not it.approved and it.spec.approved_digest == digest:
+        begun = bytes_in(found.states[: plan.begun_waves])
+        approval = RecordedApproval(digest=digest, bytes=bytes_in(found.states), begun_bytes=begun)
+        standing = Standing(WAVE_IN_FLIGHT, f"{found.plan.name} is approved again")
+        return view.with_record(approval=approval).decided([], standing, listing)
     if not it.approved:
         what = f"the approval of {plan.name} was withdrawn, and no further wave starts"
         return view.decided([], awaiting(case, digest, what), listing)
-    if held := held_by(case):
+    if held := unreadable_window(case) or held_by(case):
         return view.decided([], held, listing)
-    if windows.problem:
-        return view.decided([], Standing(windows.problem.reason, windows.problem.message), listing)
-    if not windows.is_open:
-        message = f"no window is open until {windows.opens:%Y-%m-%d %H:%M} UTC: no wave starts"
+    if not (windows := windows_at(it.spec.windows, case.now.time)).is_open:
+        message = f"no window is open until {windows.opens_text}: no wave starts"
         return view.decided([], Standing(Reason.OUTSIDE_WINDOW, message), listing)
     if plan.begun_waves == 0 and (awaited := _awaited_cordons(view)):
         return view.decided([], Standing(WAVE_IN_FLIGHT, f"{named_brokers(awaited, 'is')} being cordoned"), listing)
@@ -335,11 +340,7 @@ def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
         if unseen is None:
             unseen = next(judged.emptiness for judged in view.brokers.values() if not judged.emptiness.empty)
         return view.decided([], Standing(unseen.reason or BROKER_NOT_EMPTY, unseen.message))
-    if problem := windows_at(it.spec.windows, now).problem:
-        return view.decided([], Standing(problem.reason, problem.message))
-    if few := too_few(case, seen):
-        return view.decided([], few)
-    if held := held_by(case):
+    if held := unreadable_window(case) or too_few(case, seen) or held_by(case):
         return view.decided([], held)
     if not view.left:
         return _nothing_to_move(view, "nothing would move", [])
