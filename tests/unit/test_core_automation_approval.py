@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -26,7 +25,8 @@ def with_a_further_plan() -> tuple[Decommissions, SimDecommission]:
     """Return one whose further plan is under way under the first approval."""
     run, it = approved(cordon="Never")
     run.until("Empty")
-    assert (approval := it.record.approval)
+    approval = it.record.approval
+    assert approval
     it.record = it.record.model_copy(update={"approval": approval.model_copy(update={"bytes": 2 * approval.bytes})})
     run.replicas |= {TopicPartition("late", number): (5, 1) for number in range(3)}
     while "old-2-w1" not in run.begun:
@@ -59,7 +59,7 @@ def test_a_plan_under_way_can_be_approved_once_that_is_required() -> None:
 
 
 def test_approving_what_landed_does_not_lift_the_cordon() -> None:
-    run, it = approved()
+    run, _ = approved()
     run.until("Empty")
     since = run.cordons[5]
     run.replicas[TopicPartition("late", 0)] = (5, 1)

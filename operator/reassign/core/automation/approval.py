@@ -23,6 +23,27 @@ from reassign.errors import Reason
 from reassign.text import counted
 
 PLAN_IN_PROGRESS = "PlanInProgress"
+OF_THE_CLUSTER = frozenset(
+    {
+        Reason.CONNECTING,
+        Reason.CLUSTER_CLAIMED,
+        Reason.CLUSTER_DELETED,
+        Reason.CLUSTER_ID_CHANGED,
+        Reason.CLUSTER_NOT_FOUND,
+        Reason.CLUSTER_NOT_SUPPORTED,
+        Reason.CLUSTER_UNREACHABLE,
+        Reason.DUPLICATE_CLUSTER,
+        Reason.AUTHENTICATION_FAILED,
+        Reason.TOKEN_ENDPOINT_UNREACHABLE,
+        Reason.TOKEN_REFUSED,
+        Reason.INVALID_TOKEN_RESPONSE,
+        Reason.SECRET_NOT_FOUND,
+        Reason.SECRET_KEY_NOT_FOUND,
+        Reason.INVALID_SECRET,
+        Reason.API_SERVER_UNAVAILABLE,
+    }
+)
+"""Why a plan was stalled while its cluster was not served: over by now, though its status still says so."""
 
 
 def shown_digest(waves: Sequence[str], brokers: frozenset[int]) -> str:
@@ -152,6 +173,7 @@ def trouble_of(case: DecommissionCase, found: PlanSeen) -> str | None:
         return f"{plan.name} does not fit the cluster any more: {stale.message}"
     if plan.planned and found.spoilt:
         return f"{plan.name}: {found.spoilt.message}"
-    if (stalled := true.get("Stalled")) and not found.advancing:
+    stalled = true.get("Stalled")
+    if stalled and stalled.reason not in OF_THE_CLUSTER and not found.advancing:
         return f"{plan.name} does not go on: {stalled.message}"
     return None

@@ -6,7 +6,7 @@ step needs to be known of later is recorded before it, so a crash between any tw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -51,13 +51,14 @@ from reassign.core.plans.conditions import summary_of
 from reassign.core.plans.model import AddFinalizer, RemoveFinalizer
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
-from reassign.text import counted, listed, named_brokers
+from reassign.text import counted, cut, listed, named_brokers
 
 LIFTING_SECONDS = 60.0
 """How long a deletion waits for a cordon to be lifted: then the KafkaCluster's record lifts it later."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 60, 3600
 """The waits for a further plan: each is twice the one before."""
 MOST_FAILURES = 3
+NO_FAILURES: Mapping[str, object] = {"failures": 0, "last_failure": None, "next_attempt": None}
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 3600, 21_600
 """The waits once so many plans in a row could not go on."""
 
@@ -67,9 +68,9 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     it, seen = case.it, case.seen
     view = View(case, it.record)
     if it.deleted:
-        return _take_down(view, it.deleted)
+        return _take_down(replace(view, timers={}), it.deleted)
     if it.finished:
-        return _finished(view)
+        return _finished(replace(view, timers={}))
     if not it.has_finalizer:
         return view.decided([AddFinalizer()], Standing(Reason.PLANNING, "it has just been seen"))
     if isinstance(seen, Problem):
@@ -81,7 +82,7 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     timers = {broker: judged.timer for broker, judged in brokers.items() if judged.timer}
     update: dict[str, object] = {"brokers": tuple(judged.record for judged in brokers.values() if judged.record)}
     if it.record.failures and it.status.observed_generation not in (None, -1, it.generation):
-        update |= {"failures": 0, "next_attempt": None, "next_plan": None}
+        update |= {**NO_FAILURES, "next_plan": None}
     view = View(case, it.record.model_copy(update=update), brokers, timers)
     if unknown := [broker for broker, judged in brokers.items() if judged.record is None]:
         message = f"{named_brokers(unknown, 'is')} not registered, and no replica names it: correct the brokers"
@@ -111,7 +112,7 @@ def _finished(view: View) -> DecommissionDecision:
     case = view.case
     it, found, plan = case.it, case.plan, case.it.record.plan
     steps: list[AutomationStep] = [RemoveFinalizer()] if it.has_finalizer else []
-    if found and plan and not found.done and (found.ends or not plan.approved):
+    if found and plan and not found.done and (_has_to_end(found) or not plan.approved):
         view = view.with_plan(retired=True)
         steps.clear()
         if not found.plan.deleted:
@@ -170,8 +171,7 @@ def _lost(view: View, plan: RecordedPlan) -> DecommissionDecision:
     """Go on without a plan that was deleted: it is not created again."""
     why = f"the plan {plan.name} was deleted"
     if plan.approved:
-        listing = deleted_plan(view.case.it.status.plans, plan.name, view.case.now.time)
-        return _cannot_go_on(view, why, [], listing)
+        return _cannot_go_on(view, why, [], _deleted(view, plan))
     now = view.case.now.time
     return view.with_plan(retired=True).with_record(next_plan=anew(now)).decided([], Standing(Reason.PLANNING, why))
 
@@ -181,12 +181,14 @@ def _cannot_go_on(
 ) -> DecommissionDecision:
     """Retire a plan, and have what is left planned anew: after three in a row much later."""
     now, before = view.case.now.time, view.record
-    failures = before.failures + 1
+    failures, last_failure = before.failures + 1, cut(why)
     attempt = before.next_attempt
     if failures >= MOST_FAILURES:
         attempt = grown(attempt, now, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
     further = grown(before.next_plan, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-    view = view.with_plan(retired=True).with_record(failures=failures, next_attempt=attempt, next_plan=further)
+    view = view.with_plan(retired=True).with_record(
+        failures=failures, last_failure=last_failure, next_attempt=attempt, next_plan=further
+    )
     return view.decided(steps, Standing(WAVE_IN_FLIGHT, f"{why}; what is left gets another plan"), listing)
 
 
@@ -264,9 +266,10 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
         return view.decided([], Standing(WAVE_IN_FLIGHT, f"{named_brokers(awaited, 'is')} being cordoned"), listing)
     waves = found.states
     due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
-    if (approval := view.record.approval) and due > plan.begun_waves:
-        begun = approval.begun_bytes + bytes_in(waves[plan.begun_waves : due])
-        view = view.with_record(approval=approval.model_copy(update={"begun_bytes": begun})).with_plan(begun_waves=due)
+    if (counted_in := view.record.approval) and due > plan.begun_waves:
+        begun = counted_in.begun_bytes + bytes_in(waves[plan.begun_waves : due])
+        approval = counted_in.model_copy(update={"begun_bytes": begun})
+        view = view.with_record(approval=approval).with_plan(begun_waves=due)
     return view.decided([RunPlan(found.plan, due)], Standing(WAVE_IN_FLIGHT, _so_far(found)), listing)
 
 
@@ -296,7 +299,7 @@ def _listed(view: View, found: PlanSeen, outcome: PlanOutcome, *, begun: bool) -
 def _ended(view: View, found: PlanSeen) -> DecommissionDecision:
     """Look at the brokers again, once all waves are done."""
     further = grown(view.record.next_plan, view.case.now.time, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-    view = view.with_plan(retired=True).with_record(failures=0, next_attempt=None, next_plan=further)
+    view = view.with_plan(retired=True).with_record(**NO_FAILURES, next_plan=further)
     listing = _listed(view, found, PlanOutcome.SUCCEEDED, begun=True)
     return view.decided([], Standing(WAVE_IN_FLIGHT, f"{found.plan.name} is done: the brokers are looked at"), listing)
 
@@ -306,26 +309,43 @@ def _ended(view: View, found: PlanSeen) -> DecommissionDecision:
 
 def _after_plan(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSeen | None) -> DecommissionDecision:
     """Bring a plan that starts nothing more to its end, and go on without it."""
-    if found is None or found.done:
+    if found is None:
+        return _listing(_without_plan(view, seen), _deleted(view, plan))
+    if found.done:
         return _without_plan(view, seen)
     if not plan.approved:
         steps = [] if found.plan.deleted else [DeletePlan(found.plan)]
         return view.decided(steps, Standing(Reason.PLANNING, f"{plan.name} is being deleted"))
-    retire = [] if found.plan.deleted else [RetirePlan(found.plan)]
-    if found.ends:
+    if _has_to_end(found):
+        retire = [] if found.plan.deleted else [RetirePlan(found.plan)]
         listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
+        if found.plan.deleted:
+            listing = _deleted(view, plan)
         message = f"{plan.name} starts nothing more, and what it has in flight comes to its end"
         return view.decided(retire, Standing(WAVE_IN_FLIGHT, message), listing)
     listing = _listed(view, found, PlanOutcome.RETIRED, begun=plan.begun_waves > 0)
-    decision = _without_plan(view, seen)
-    status = decision.status.model_copy(update={"plans": listing})
-    return replace(decision, steps=[*retire, *decision.steps], status=status)
+    if found.plan.deleted:
+        listing = _deleted(view, plan)
+    return _listing(_without_plan(view, seen), listing)
+
+
+def _deleted(view: View, plan: RecordedPlan) -> tuple[MadePlan, ...]:
+    return deleted_plan(view.case.it.status.plans, plan.name, view.case.now.time)
+
+
+def _has_to_end(found: PlanSeen) -> bool:
+    """Whether a plan that starts nothing more has not come to its end, or its status does not say so yet."""
+    return found.ends or not (found.over or found.plan.deleted)
+
+
+def _listing(decision: DecommissionDecision, plans: Sequence[MadePlan]) -> DecommissionDecision:
+    return replace(decision, status=decision.status.model_copy(update={"plans": tuple(plans)}))
 
 
 def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
     """Go on while no plan runs: the brokers are empty, or another plan is to come."""
     case = view.case
-    it, now, record = case.it, case.now.time, view.record
+    now, record = case.now.time, view.record
     if record.approval and view.empty:
         return decided_empty(view, seen)
     unseen = next(
@@ -345,7 +365,8 @@ def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
     if not view.left:
         return _nothing_to_move(view, "nothing would move", [])
     if (attempt := record.next_attempt) and attempt.until > now:
-        message = f"{record.failures} plans in a row could not go on; the next one is made at {attempt.until:%H:%M} UTC"
+        message = f"{record.failures} plans in a row could not go on, the last one since {record.last_failure}; "
+        message += f"the next one is made at {attempt.until:%H:%M} UTC"
         return view.decided([], Standing(Reason.PLAN_FAILED, message))
     if (wait := record.next_plan) and wait.until > now:
         message = f"{_left(view)}; the next plan is made at {wait.until:%H:%M:%S} UTC"
