@@ -103,6 +103,11 @@ class SimOwnedWave:
     state: WaveState = WaveState.PENDING
 
     @property
+    def targets(self) -> set[int]:
+        """Brokers that get replicas."""
+        return {broker for before, after in self.entries.values() for broker in {*after} - {*before}}
+
+    @property
     def manifest(self) -> dict[str, Any]:
         partitions = [
             {"topic": tp.topic, "partition": tp.partition, "replicas": [*after], "expectedReplicas": [*before]}
@@ -193,7 +198,7 @@ class Decommissions:
         self.withheld: set[str] = set()
         """Topics that metadata does not show."""
         self.silent: set[int] = set()
-        self.voters = frozenset({0})
+        self.voters: frozenset[int] | None = frozenset({0})
         self.factor = factor
         self.lists_fenced = True
         self.supports_cordons = True

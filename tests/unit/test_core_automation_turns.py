@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, Decommissions, SimDecommission, orders
 
 ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2))
@@ -96,3 +99,58 @@ def test_a_wave_that_has_been_let_go_keeps_its_turn() -> None:
     found = run.plan_seen(run.plans["old-1"])
     assert replace(found, waves=[replace(wave, record={}) for wave in found.waves]).moving
     assert not replace(found, waves=found.waves[1:]).moving
+
+
+# --- Turns ---
+
+
+def many(*rows: tuple[int, ...]) -> dict[TopicPartition, tuple[int, ...]]:
+    return {TopicPartition("many", number): row for number, row in enumerate(rows)}
+
+
+@pytest.mark.parametrize("held", ["suspend", "approval"])
+def test_one_that_is_held_blocks_no_other_once_nothing_is_in_flight(held: str) -> None:
+    run, it = under_way()
+    run.replicas |= many(*[(4, 1)] * 4)
+    run.apply("next", [4], approval="NotRequired")
+    it.edit(**({"suspend": True} if held == "suspend" else {"approval": "Required"}))
+    while run.moves:
+        assert run.objects["next"].record.approval is None
+        run.tick()
+    while not run.moves:
+        run.tick()
+    it.edit(suspend=False, approval="NotRequired")
+    for _ in range(200):
+        run.tick()
+        assert len(run.working) <= 1
+    assert [found.reason for found in run.objects.values()] == ["Empty", "Empty"]
+    assert not any({4, 5} & {*row} for row in run.replicas.values())
+
+
+def test_a_plan_does_not_fill_brokers_that_are_emptied_since() -> None:
+    run, it = under_way()
+    assert run.plans["old-1"].waves[1].targets == {0}
+    it.edit(suspend=True)
+    run.apply("next", [0], approval="NotRequired")
+    run.until("Empty", "next")
+    assert "would fill broker 0" in (it.record.last_failure or "")
+    it.edit(suspend=False)
+    run.until("Empty")
+    assert (run.on(0), run.begun[:1], "old-1-w2" in run.begun) == ([], ["old-1-w1"], False)
+
+
+def test_a_broker_with_nothing_is_empty_once_its_cordon_is_in_force() -> None:
+    run = Decommissions(orders((1, 2)))
+    it = run.apply(approval="NotRequired")
+    while it.reason != "Empty":
+        run.tick()
+    assert run.now.monotonic - run.cordoned[5] >= 10
+
+
+def test_nothing_is_unregistered_while_the_voters_are_not_known() -> None:
+    run, it = under_way(unregister="WhenDown")
+    run.until("Empty")
+    run.voters, run.brokers[5] = None, FENCED
+    run.tick(20)
+    assert (it.reason, it.true >= {"Ready", "Empty"}, run.unregistered) == ("NotObserved", True, [])
+    assert "the voters of the controller quorum are not known" in it.message

@@ -17,10 +17,10 @@ from reassign.core.automation.model import BrokersSeen, DecommissionResource, Pl
 from reassign.core.automation.scope import beyond
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
-from reassign.core.plans.model import Planned
+from reassign.core.plans.model import Planned, unended
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
-from reassign.text import counted
+from reassign.text import counted, named_brokers
 
 PLAN_IN_PROGRESS = "PlanInProgress"
 OF_THE_CLUSTER = frozenset(
@@ -57,11 +57,20 @@ def digest_of_nothing(it: DecommissionResource) -> str:
 
 
 def at_work(case: DecommissionCase) -> bool:
-    """Whether it is this one's turn, until its plan has ended: no other may begin."""
-    plan = case.it.record.plan
-    if plan is None or not plan.approved or case.it.finished:
+    """Whether it is this one's turn, until its plan has ended: no other may begin.
+
+    One that is suspended, or whose approval was taken away, has it for as long as something is in flight.
+    """
+    it, plan = case.it, case.it.record.plan
+    if plan is None or not plan.approved or it.finished:
         return False
-    return (not plan.retired and not case.it.deleted) or (case.plan is not None and case.plan.moving)
+    held = it.spec.suspend or not it.approved
+    return is_moving(case) or not (plan.retired or it.deleted or held)
+
+
+def is_moving(case: DecommissionCase) -> bool:
+    """Whether its plan has anything in flight."""
+    return case.plan is not None and case.plan.moving
 
 
 def may_begin(case: DecommissionCase) -> bool:
@@ -113,6 +122,14 @@ def as_planned(found: PlanSeen) -> Planned:
         lower_bound=LowerBound(bytes=0, replicas=0, waves=0),
         balance=BalanceStatus(),
     )
+
+
+def _to_be_filled(found: PlanSeen, avoid: frozenset[int]) -> set[int]:
+    """Return the brokers that get replicas by waves that have not ended, where the plan does not avoid all of these."""
+    if avoid <= set(found.plan.spec.goal.avoid_brokers or ()):
+        return set()
+    entries = (entry for wave in unended(found.waves) for entry in wave.spec.partitions)
+    return {broker for entry in entries for broker in {*entry.replicas} - {*(entry.expected_replicas or ())}}
 
 
 def awaiting(case: DecommissionCase, digest: str, what: str, reasons: Sequence[str] = ()) -> Standing:
@@ -167,6 +184,8 @@ def trouble_of(case: DecommissionCase, found: PlanSeen) -> str | None:
         return f"the spec of {plan.name} is not as it was created"
     if recorded and recorded.approved and recorded.digest != digest_of(case.it, found):
         return f"{plan.name} is not as it was approved"
+    if recorded and recorded.approved and (filled := case.avoid & _to_be_filled(found, case.avoid)):
+        return f"{plan.name} would fill {named_brokers(filled)}, which another BrokerDecommission empties"
     said = plan.status.conditions if plan.status.observed_generation == plan.generation else ()
     true = {c.type: c for c in said if c.status is ConditionStatus.TRUE}
     if stale := true.get("PlanStale"):

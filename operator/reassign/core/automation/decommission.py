@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from reassign.api.broker_decommission import DecommissionState, MadePlan, PlanOutcome
+from reassign.api.common import ConditionStatus
 from reassign.api.reassignment_plan import Approval, Wave, WaveState
 from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.approval import (
@@ -259,6 +260,8 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
         return view.decided([], awaiting(case, digest, what), listing)
     if held := unreadable_window(case) or held_by(case):
         return view.decided([], held, listing)
+    if case.first:
+        return view.decided([], another_first(case), listing)
     if not (windows := windows_at(it.spec.windows, case.now.time)).is_open:
         message = f"no window is open until {windows.opens_text}: no wave starts"
         return view.decided([], Standing(Reason.OUTSIDE_WINDOW, message), listing)
@@ -347,6 +350,9 @@ def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
     case = view.case
     now, record = case.now.time, view.record
     if record.approval and view.empty:
+        said = any(c.type == "Empty" and c.status is ConditionStatus.TRUE for c in case.it.status.conditions)
+        if not said and (awaited := _awaited_cordons(view)):
+            return view.decided([], Standing(WAVE_IN_FLIGHT, f"{named_brokers(awaited, 'is')} being cordoned"))
         return decided_empty(view, seen)
     unseen = next(
         (
