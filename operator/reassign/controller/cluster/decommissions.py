@@ -12,7 +12,7 @@ from reassign.api.common import ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_record import RecordedConfigs
-from reassign.controller.plans.automation import Automation, AutomationInputs, Unregister
+from reassign.controller.plans.automation import CONFLICT_SECONDS, Automation, AutomationInputs, Unregister
 from reassign.controller.plans.broker_watch import BrokerWatch
 from reassign.controller.plans.job import Job
 from reassign.controller.plans.orders import Orders
@@ -20,7 +20,7 @@ from reassign.core.automation.decide import AutomationDecision
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, OwnedCluster
 from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
 from reassign.core.cluster import ClusterHold, permission_of
-from reassign.core.configs.cordons import CordonState, recorded_cordons
+from reassign.core.configs.cordons import CordonReason, CordonState, recorded_cordons
 from reassign.core.model.problem import Problem, render
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.model import PlanResource
@@ -86,10 +86,10 @@ class DecommissionStage:
             _unregister(client),
         )
         decision = self.automation.decide(self.key, inputs, now)
-        new = decision.cordons - before - self.cordons
+        new = frozenset(broker for broker in decision.cordons - self.cordons if self._may_be_set(broker))
         if new and not await self.automation.unchanged(it for it in those if it.brokers & new):
             decision = replace(decision, cordons=decision.cordons - new)
-            again = 0.0
+            again = CONFLICT_SECONDS
         unread = self.cordons if self.automation.has_unreadable(self.key) else frozenset[int]()
         self._decided, self.cordons, self._timers = (decision, inputs), decision.cordons | unread, decision.timers
         return again
@@ -124,6 +124,11 @@ class DecommissionStage:
         seen = memory.seen(snapshot, self._states, cordons)
         fresh = memory.read is not None and now - memory.read.at <= COUNT_HOLDS_SECONDS
         return seen if seen and fresh else self.watch.failed or READING
+
+    def _may_be_set(self, broker: int) -> bool:
+        """Whether a cordon that is not recorded may be set in this reconciliation."""
+        state = self._states.get(broker)
+        return state is None or state.reason in (CordonReason.NOT_YET, CordonReason.IN_FORCE)
 
     def _lost(self, snapshot: Snapshot, now: float) -> frozenset[int]:
         memory = self.watch.memory
