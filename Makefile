@@ -82,7 +82,7 @@ bench-reaction: up  ## how soon a manifest is acted on, and its end seen: median
 bench-operator: $(VENV)  ## the operator beside the stock tool, on its own brokers; OPTIONS="large scale=0.1"
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.operator_ $(OPTIONS)
 
-bench-decommission: $(VENV)  ## how soon a broker that is to go has a plan, and is called empty; and what that costs
+bench-decommission: $(VENV)  ## how soon a broker is planned, and called empty; what that costs
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.decommission $(OPTIONS)
 
 bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throttle, on brokers of its own
