@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from reassign.core.model.snapshot import TopicPartition
-from tests.unit.automation_sim import Decommissions, SimDecommission, orders
+from tests.unit.automation_sim import Decommissions, SimDecommission, SimOwnedPlan, orders
 
 ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2))
 NEVER = {"cron": "0 0 30 2 *", "durationSeconds": 3600}
@@ -84,3 +85,20 @@ def test_a_window_that_never_opens_is_said_before_the_approval(given: bool) -> N
     if not given:
         run.until("AwaitingApproval", most=400).approve()
     run.until("Empty", most=400)
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_a_plan_of_the_recorded_name_by_another_is_not_adopted(owned: bool) -> None:
+    run = Decommissions(ROWS)
+    it = run.apply(approval="NotRequired")
+    run.tick(2)  # the finalizer, and working out
+    run.crash_after = 1  # after the record
+    run.tick()
+    assert it.record.plan
+    assert (it.record.plan.name, run.created) == ("old-1", [])
+    spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}})
+    run.plans["old-1"] = SimOwnedPlan("uid-of-another", "old-1", spec, it.uid if owned else None)
+    run.until("Empty")
+    assert run.created == ["old-2"]
+    assert it.record.plan.uid == "uid-old-2"
+    assert not run.plans["old-1"].retired

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -154,3 +155,74 @@ def test_nothing_is_unregistered_while_the_voters_are_not_known() -> None:
     run.tick(20)
     assert (it.reason, it.true >= {"Ready", "Empty"}, run.unregistered) == ("NotObserved", True, [])
     assert "the voters of the controller quorum are not known" in it.message
+
+
+# --- What brokers do meanwhile ---
+
+
+def test_the_destination_of_a_move_dies_and_the_rest_is_planned_anew() -> None:
+    run, it = under_way()
+    run.brokers[0] = FENCED
+    run.until("Empty", most=200)
+    assert it.record.failures == 0
+    assert (len(run.created), run.on(0), run.on(5)) == (2, [], [])
+
+
+def test_another_broker_that_is_down_while_it_is_planned_keeps_its_replicas() -> None:
+    run = Decommissions(ROWS)
+    run.brokers[1] = FENCED
+    run.apply(approval="NotRequired")
+    run.until("DrainIncomplete")
+    assert run.created == []
+    run.brokers[1] = UP
+    run.until("Empty")
+    assert run.on(1) == [TopicPartition("orders", 0), TopicPartition("orders", 3)]
+
+
+def test_a_broker_that_starts_with_an_empty_disk_is_emptied_by_metadata() -> None:
+    run, it = under_way()
+    run.brokers[5] = FENCED
+    run.tick(2)
+    run.brokers[5] = UP
+    run.blank.add(5)
+    while run.on(5):
+        run.tick()
+        assert it.reason != "Empty"
+    run.until("Empty")
+
+
+def test_a_cordon_that_others_remove_holds_nothing_up() -> None:
+    run, it = under_way()
+    run.supports_cordons = False
+    run.cordons.clear()
+    run.until("Empty")
+    assert it.true == {"Ready", "Empty"}
+
+
+def edited(**fields: Any) -> Callable[[Decommissions, SimDecommission], object]:
+    return lambda run, it: it.edit(**fields)
+
+
+WAITS: dict[str, Callable[[Decommissions, SimDecommission], object]] = {
+    "AwaitingApproval": lambda run, it: None,
+    "ApprovedDigestMismatch": edited(approvedDigest=f"sha256:{'f' * 64}"),
+    "Suspended": edited(approval="NotRequired", suspend=True),
+    "InvalidSchedule": edited(approval="NotRequired", windows=[{"cron": "0 0 30 2 *", "durationSeconds": 300}]),
+    "Planning": lambda run, it: [it.edit(approval="NotRequired"), setattr(run.plans["old-1"], "stale", True)],
+}
+
+
+@pytest.mark.parametrize("reason", WAITS)
+def test_one_that_waits_for_its_user_blocks_no_other(reason: str) -> None:
+    run = Decommissions(ROWS)
+    it = run.apply()
+    run.until("AwaitingApproval")
+    WAITS[reason](run, it)
+    run.tick(2)
+    assert (it.reason, it.record.approval) == (reason, None)
+    run.apply("next", [4], approval="NotRequired")
+    run.replicas |= many((4, 1), (4, 2))
+    for _ in range(25):
+        run.tick()
+        assert run.objects["next"].reason != "PlanInProgress"
+    assert run.objects["next"].reason == "Empty"
