@@ -17,6 +17,7 @@ from reassign.core.claim import ClaimState
 from reassign.core.cluster import ClusterHold, brake_of, cluster_status, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.plans.model import PlanOrder
 from reassign.core.report.statuses import blind
 from reassign.errors import Reason
 from tests.unit.argocd import health
@@ -150,6 +151,13 @@ def plans() -> Iterator[tuple[str, Object]]:
     incomplete.approve()
     incomplete.run()
     yield "carried out, and the drain is incomplete", _plan(incomplete)
+    owned = stage()
+    owned.order = PlanOrder()
+    owned.tick(5)
+    yield "made by a BrokerDecommission, which has not let it go", _plan(owned)
+    owned.order = PlanOrder(retired=True)
+    owned.run(3)
+    yield "ended by its BrokerDecommission before it was carried out", _plan(owned)
 
 
 def _plan(plan: Stage) -> Object:

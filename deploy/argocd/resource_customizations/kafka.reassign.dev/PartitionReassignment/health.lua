@@ -26,6 +26,9 @@ if is.Ready then
   local warning = is.Drifted or goal_unmet
   return {status = "Healthy", message = warning and told(warning) or message}
 end
+if ready.reason == "Retired" then
+  return {status = "Healthy", message = told(ready)}
+end
 local waits = {Suspended = true, OutsideWindow = true, AwaitingApproval = true}
 if not is.Reconciling and waits[ready.reason] then
   return {status = "Suspended", message = told(ready)}
