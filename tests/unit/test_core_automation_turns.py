@@ -226,3 +226,13 @@ def test_one_that_waits_for_its_user_blocks_no_other(reason: str) -> None:
         run.tick()
         assert run.objects["next"].reason != "PlanInProgress"
     assert run.objects["next"].reason == "Empty"
+
+
+@pytest.mark.parametrize(("wish", "down"), [("Never", True), ("WhenDown", False)])
+def test_what_keeps_one_registered_is_said_only_where_it_matters(wish: str, down: bool) -> None:
+    run, it = under_way(unregister=wish)
+    run.until("Empty")
+    run.voters, run.lists_fenced = frozenset({5}), down
+    run.brokers[5] = FENCED if down else UP
+    run.tick(3)
+    assert it.reason == "Empty"

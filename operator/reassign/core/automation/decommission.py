@@ -338,7 +338,7 @@ def _deleted(view: View, plan: RecordedPlan) -> tuple[MadePlan, ...]:
 
 def _has_to_end(found: PlanSeen) -> bool:
     """Whether a plan that starts nothing more has not come to its end, or its status does not say so yet."""
-    return found.ends or not (found.over or found.plan.deleted)
+    return found.ends or not (found.plan.retired or found.plan.deleted)
 
 
 def _listing(decision: DecommissionDecision, plans: Sequence[MadePlan]) -> DecommissionDecision:
