@@ -98,7 +98,7 @@ class SimOwnedPlan:
 @dataclass
 class SimOwnedWave:
     name: str
-    entries: Mapping[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]
+    entries: dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]
     """Each partition's replicas before and after."""
     state: WaveState = WaveState.PENDING
 

@@ -102,3 +102,16 @@ def test_a_plan_of_the_recorded_name_by_another_is_not_adopted(owned: bool) -> N
     assert run.created == ["old-2"]
     assert it.record.plan.uid == "uid-old-2"
     assert not run.plans["old-1"].retired
+
+
+def test_without_an_approval_only_an_evacuation_begins() -> None:
+    run = Decommissions(ROWS)
+    it = run.apply()
+    run.until("AwaitingApproval")
+    run.plans["old-1"].waves[1].entries |= {TopicPartition("orders", 3): ((1, 2), (0, 2))}
+    it.edit(approval="NotRequired")
+    run.tick(5)
+    assert (it.reason, run.begun, run.cordons) == ("AwaitingApproval", [], {})
+    assert "orders-3 has no replica on broker 5" in it.message
+    it.approve()
+    run.until("Empty")

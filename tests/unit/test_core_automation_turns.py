@@ -168,7 +168,7 @@ def test_the_destination_of_a_move_dies_and_the_rest_is_planned_anew() -> None:
     assert (len(run.created), run.on(0), run.on(5)) == (2, [], [])
 
 
-def test_another_broker_that_is_down_while_it_is_planned_keeps_its_replicas() -> None:
+def test_a_broker_that_is_down_meanwhile_keeps_its_replicas() -> None:
     run = Decommissions(ROWS)
     run.brokers[1] = FENCED
     run.apply(approval="NotRequired")
@@ -236,3 +236,14 @@ def test_what_keeps_one_registered_is_said_only_where_it_matters(wish: str, down
     run.brokers[5] = FENCED if down else UP
     run.tick(3)
     assert it.reason == "Empty"
+
+
+def test_that_a_broker_is_being_unregistered_is_said_until_it_is_known() -> None:
+    run, it = under_way(unregister="WhenDown")
+    run.until("Empty")
+    run.loses_unregister, run.brokers[5] = True, FENCED
+    while not run.unregistered:
+        run.tick()
+    for _ in range(4):
+        assert "is being unregistered" in it.message
+        run.tick()
