@@ -502,7 +502,8 @@ class Decommissions:
             for wave in plan.waves:
                 if wave.state is WaveState.PENDING:
                     wave.state = WaveState.MISSING
-            plan.over = plan.retired and all(wave.state is not WaveState.RUNNING for wave in plan.waves)
+            states = {wave.state for wave in plan.waves}
+            plan.over = plan.retired and WaveState.RUNNING not in states and states != {WaveState.SUCCEEDED}
             return
         if not plan.made:
             plan.waves, plan.made = self._evacuation(plan.name, plan.spec)[0], True

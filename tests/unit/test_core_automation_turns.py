@@ -44,6 +44,19 @@ def test_a_plan_that_was_deleted_with_moves_in_flight_is_listed_so() -> None:
     assert [(made.name, made.outcome) for made in it.status.plans] == [("old-1", "Deleted"), ("old-2", "Succeeded")]
 
 
+@pytest.mark.parametrize("ticks", [1, 5])
+def test_a_plan_that_is_gone_at_once_is_not_created_again(ticks: int) -> None:
+    run = Decommissions(ROWS)
+    run.apply(approval="NotRequired")
+    while not run.plans:
+        run.tick()
+    run.tick(ticks)
+    run.moves.clear()
+    del run.plans["old-1"]
+    run.until("Empty", most=400)
+    assert run.created == ["old-1", "old-2"]
+
+
 def test_a_plan_outlives_an_outage_of_its_cluster() -> None:
     run, it = under_way()
     run.problem = UNREACHABLE
@@ -247,3 +260,16 @@ def test_that_a_broker_is_being_unregistered_is_said_until_it_is_known() -> None
     for _ in range(4):
         assert "is being unregistered" in it.message
         run.tick()
+
+
+@pytest.mark.parametrize("crash", [None, 1, 2])
+@pytest.mark.parametrize("ticks", range(12))
+def test_one_that_is_deleted_in_any_step_leaves_nothing(ticks: int, crash: int | None) -> None:
+    run = Decommissions(ROWS)
+    run.apply(approval="NotRequired", unregister="WhenDown")
+    run.tick(ticks)
+    run.crash_after = crash
+    run.tick()
+    run.delete()
+    run.tick(8)
+    assert (run.objects, run.plans, run.moves, run.cordons) == ({}, {}, {}, {})
