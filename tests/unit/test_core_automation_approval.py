@@ -132,7 +132,7 @@ def test_without_an_approval_only_an_evacuation_begins() -> None:
     run.until("Empty")
 
 
-def test_an_approval_that_is_given_back_counts_though_another_is_asked_for() -> None:
+def test_an_approval_that_is_given_back_counts() -> None:
     run, it = approved()
     run.until("Empty")
     given = it.spec.approved_digest

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reassign.api.kafka_cluster import Execution
 from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, Decommissions, SimDecommission, orders
 
@@ -273,3 +274,10 @@ def test_one_that_is_deleted_in_any_step_leaves_nothing(ticks: int, crash: int |
     run.delete()
     run.tick(8)
     assert (run.objects, run.plans, run.moves, run.cordons) == ({}, {}, {}, {})
+
+
+def test_what_the_brake_does_to_a_plan_is_no_failure() -> None:
+    run, it = under_way()
+    run.execution, run.plans["old-1"].stale = Execution.CANCEL_ALL, True
+    run.tick()
+    assert (it.reason, it.record.failures) == ("Suspended", 0)
