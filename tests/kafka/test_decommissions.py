@@ -83,6 +83,7 @@ def test_a_scale_in_as_strimzi_does_it(world: Decommissioning) -> None:
             return not world.on(5) and ready(world.status(name))["status"] == "True"
 
         assert wait_until(scaled_in, SECONDS), world.status(name)
+    world.cordon(5, None)
     world.brokers.shut_down(5)
     assert ready(world.until(name, lambda s: s["brokers"][0]["state"] == "Down"))["status"] == "True"
     assert all(replicas and 5 not in replicas for replicas in world.kafka.replicas("orders").values())

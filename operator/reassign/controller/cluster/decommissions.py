@@ -91,6 +91,8 @@ class DecommissionStage:
             _unregister(client),
         )
         decision = self.automation.decide(self.key, inputs, now, self._unread(those))
+        if inputs.seen is READING:  # what was said before a restart stays said until more is known
+            decision = _of_those_that_end(decision, those)
         new = decision.cordons - before - self.cordons
         if new and not await self.automation.unchanged(it for it in those if it.brokers & new):
             decision = replace(decision, cordons=decision.cordons - new)
@@ -157,6 +159,13 @@ class DecommissionStage:
         """Say on the decommissions why nothing of them goes on."""
         said = render(problem, permission_of(cluster).audience(self.key[0]))
         await self.automation.have_wait(self.key, _owned(cluster, ClusterHold(), throttle), said)
+
+
+def _of_those_that_end(decision: AutomationDecision, those: Sequence[DecommissionResource]) -> AutomationDecision:
+    """Return what is decided about the decommissions that nothing has to be seen for."""
+    uids = {it.uid for it in those if it.deleted or it.finished or not it.has_finalizer}
+    found = {uid: one for uid, one in decision.decommissions.items() if uid in uids}
+    return replace(decision, decommissions=found)
 
 
 def _owned(cluster: KafkaCluster, hold: ClusterHold, throttle: RecordedConfigs | None) -> OwnedCluster:
