@@ -14,7 +14,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.decide import decide_plan
 from reassign.core.plans.expiry import plan_expired
-from reassign.core.plans.model import DeleteWave, PlanOrder, Unread
+from reassign.core.plans.model import AddFinalizer, DeleteWave, PlanOrder, Unread
 from reassign.core.report.events import Happened, plan_transitions
 from reassign.errors import Reason
 from tests.unit import kstatus
@@ -321,6 +321,7 @@ def test_a_wave_of_which_no_move_can_end_is_deleted() -> None:
     plan.tick()
     assert plan.waves[plan.name(1)].deleted
     assert seen(plan).ends
+    assert plan.tick().steps == []
     plan.finish()
     plan.tick()
     assert plan.reason == "Retired"
@@ -349,7 +350,15 @@ def test_a_cancel_that_cannot_end_is_waited_for() -> None:
     plan.tick(2)
     wave.moving, wave.done, wave.still, wave.stuck = False, {A}, set(), {B: "MoveStalled"}
     plan.tick(3)
-    assert (wave.name in plan.waves, plan.reason, seen(plan).ends) == (True, "Retiring", True)
+    assert (plan.waves[wave.name].deleted, plan.reason, seen(plan).ends) == (False, "Retiring", True)
+
+
+def test_no_wave_goes_before_a_deletion_of_the_plan_would_wait() -> None:
+    plan = owned()
+    plan.has_finalizer, plan.order = False, RETIRED
+    assert plan.tick().steps == [AddFinalizer()]
+    plan.tick(3)
+    assert (plan.waves, plan.reason, plan.has_finalizer) == ({}, "Retired", False)
 
 
 def test_a_retired_plan_is_ended_without_a_cluster() -> None:

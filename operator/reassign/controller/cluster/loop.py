@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -99,6 +99,8 @@ class ClusterLoop:
     """Makes it tick at once."""
     cordons: frozenset[int] = frozenset()
     """The brokers that are to take no new replicas."""
+    lost: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """The lost brokers that plans evacuate, by the uid of the plan."""
     parts: Parts = field(init=False)
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
@@ -233,7 +235,8 @@ class ClusterLoop:
         observed = await self.observer.observe(cluster, pinned, resources, throttle, self.cordons, in_doubt)
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
-        observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
+        reads = self._reads
+        observed = await self.observer.complete(observed, cluster, resources, reads, throttle, self.lost, explain)
         self.outage.observed()
         return observed
 
@@ -379,12 +382,12 @@ class ClusterLoop:
         peers, unreadable = store.peers(), store.unreadable_namespaces
         throttle = self.actor.config_record.recorded
         hold = hold_now(cluster, snapshot, peers, awaited, throttle, store.clock(), claim, unreadable)
+        first = brake_of(cluster.spec.execution) or hold.pause
+        last = CANCELS_MAY_LAND if self.foreign_cancels.may_land(cluster, self.memory.recent) else None
         return replace(
             hold,
-            pause=brake_of(cluster.spec.execution)
-            or hold.pause
-            or observed.pause
-            or (CANCELS_MAY_LAND if self.foreign_cancels.may_land(cluster, self.memory.recent) else None),
+            pause=first or observed.paused.everything or last,
+            pauses={uid: first or pause or last for uid, pause in observed.paused.of_plans.items()},
             stuck=self._bug or self._stuck,
             pacing=pacer.status,
             drift=repeated_drift(self.memory.throttle.recent),
