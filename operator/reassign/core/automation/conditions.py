@@ -164,6 +164,7 @@ def made_plans(
 
 
 def deleted_plan(before: Sequence[MadePlan], name: str, now: datetime) -> tuple[MadePlan, ...]:
-    """Return the plans that a status lists, where this one was deleted."""
+    """Return the plans that a status lists, where this one was deleted; one that had ended before stays so."""
     update = {"outcome": PlanOutcome.DELETED, "completion_time": now}
-    return tuple(made.model_copy(update=update) if made.name == name else made for made in before)
+    ran = PlanOutcome.RUNNING
+    return tuple(m.model_copy(update=update) if m.name == name and m.outcome is ran else m for m in before)
