@@ -197,7 +197,7 @@ class PlanSeen:
     @property
     def over(self) -> bool:
         """Whether its status says that it was retired, and has ended."""
-        return any(c.type == "Succeeded" and c.reason == "Retired" for c in self.plan.status.conditions)
+        return self.plan.retired
 
     @property
     def spoilt(self) -> Problem | None:
