@@ -195,7 +195,7 @@ def _undone_at_least(resources: Sequence[Resource], inputs: _Inputs) -> Decision
     alone = [(resource, *_alone(resource, inputs)) for resource in resources]
     errors = [(resource, error) for resource, _, error in alone if error]
     if holding := next((r for r, _ in errors if r.record_lost or active(r.record)), None):
-        inputs = inputs._replace(rules=replace(inputs.rules, hold=inputs.rules.hold or _wait_for(holding)))
+        inputs = inputs._replace(rules=inputs.rules.held_by(_wait_for(holding)))
     try:
         decision = _judged([resource for resource, _, error in alone if error is None], inputs)
     except Exception as error:

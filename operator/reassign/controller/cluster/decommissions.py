@@ -47,6 +47,8 @@ class DecommissionStage:
     watch: BrokerWatch
     cordons: frozenset[int] = frozenset()
     """The brokers that are to take no new replicas."""
+    lost: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """The lost brokers that plans evacuate, by the uid of the plan."""
     _states: Mapping[int, CordonState] = field(default_factory=dict)
     """How far the cordons are, by the last reconciliation."""
     _timers: Mapping[int, Timer] = field(default_factory=dict)
@@ -73,7 +75,7 @@ class DecommissionStage:
         """
         self._decided, before = None, self.cordons
         if not self.automation.has_any(self.key):
-            self.cordons = frozenset()
+            self.cordons, self.lost = frozenset(), {}
             return None
         self.cordons = recorded_cordons(throttle)
         those = self.automation.decommissions(self.key)
@@ -98,6 +100,10 @@ class DecommissionStage:
             decision = replace(decision, cordons=decision.cordons - new)
             again = 0.0
         unread = self.cordons if self.automation.has_unreadable(self.key) else frozenset[int]()
+        running = {plan.uid: it for it in those if (plan := it.record.plan) and plan.uid and plan.approved}
+        self.lost = {
+            uid: its for uid, it in running.items() if (its := it.brokers & inputs.lost(it.stall_timeout_seconds))
+        }
         self._decided, self.cordons, self._timers = (decision, inputs), decision.cordons | unread, decision.timers
         return again
 

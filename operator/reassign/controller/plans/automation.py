@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus
 from reassign.controller.logs import named_as
 from reassign.controller.objects.reading import Unreadable, controller_of, parse_plan
@@ -234,8 +233,7 @@ class Automation:
             case RunPlan(plan, waves):
                 orders[plan.uid] = PlanOrder(waves=waves)
             case RetirePlan(plan):
-                timeout = it.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
-                orders[plan.uid] = PlanOrder(retired=True, lost=inputs.lost(timeout))
+                orders[plan.uid] = PlanOrder(retired=True, lost=inputs.lost(it.stall_timeout_seconds))
             case DeletePlan(plan):
                 await self._delete(plan)
             case UnregisterBroker(broker, via):
