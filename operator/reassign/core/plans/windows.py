@@ -132,8 +132,8 @@ class WindowState:
 
     is_open: bool = True
     opens: datetime | None = None
-    """When a window opens next, once those that are open have closed; None without windows, while one cannot be read, and
-    where another opens before that."""
+    """When a window opens next, once those that are open have closed; None without windows, while one cannot be read,
+    and where another opens before that."""
     changes: datetime | None = None
     """When a window opens or closes next."""
     problem: Problem | None = None
