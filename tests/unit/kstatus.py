@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reassign.api.broker_decommission import BrokerDecommissionStatus
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.core.model.waits import BRAKE, WISHED
 
 Object = Mapping[str, Any]
-Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus
+NEW: Object = {"metadata": {"generation": 1}, "spec": {}, "status": {"observedGeneration": -1}}
+"""An object that the operator has not seen yet."""
+Status = BrokerDecommissionStatus | KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus
 
 WISHES = {str(reason) for reason in WISHED - BRAKE}
 

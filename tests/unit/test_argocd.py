@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 import yaml
+from lupa.lua51 import LuaError
 
 from localplatform.argocd_config import CUSTOMIZATIONS, FOLDER, documents, settings
 from tests.unit.argocd import health, script
 from tests.unit.argocd_testdata import files
 
-KINDS = ("KafkaCluster", "PartitionReassignment", "ReassignmentPlan")
+KINDS = ("BrokerDecommission", "KafkaCluster", "PartitionReassignment", "ReassignmentPlan")
+OWNED = {"ownerReferences": [{"kind": "BrokerDecommission", "name": "retire-5", "controller": True}]}
+"""Metadata of a plan that a BrokerDecommission has made."""
 CASES = [
     (kind, case["inputPath"], case["healthStatus"])
     for kind in KINDS
@@ -19,26 +22,34 @@ CASES = [
 ]
 
 
-def judged(true: dict[str, str], *, ready: str = "InProgress", observed: int | None = 2) -> tuple[str, str]:
+def judged(
+    true: dict[str, str], *, ready: str = "InProgress", observed: int | None = 2, kind: str = "PartitionReassignment"
+) -> tuple[str, str]:
     """Of one whose conditions `true` have these reasons; `ready` is the reason of Ready where that is False."""
-    known = [{"type": kind, "status": "True", "reason": reason, "message": "why"} for kind, reason in true.items()]
+    known = [{"type": type, "status": "True", "reason": reason, "message": "why"} for type, reason in true.items()]
     if "Ready" not in true:
         known.append({"type": "Ready", "status": "False", "reason": ready, "message": "how to go on"})
     status: dict[str, Any] = {"conditions": known, "summary": "1 of 2"}
     if observed is not None:
         status["observedGeneration"] = observed
-    return health("PartitionReassignment", {"metadata": {"generation": 2}, "spec": {}, "status": status})
+    return health(kind, {"metadata": {"generation": 2}, "spec": {}, "status": status})
+
+
+def discovered(kind: str, obj: dict[str, Any]) -> dict[str, Any]:
+    """The actions of an object, with their options."""
+    return {str(name): options for name, options in script(kind, "actions/discovery.lua", obj).items()}
 
 
 def actions(kind: str, spec: dict[str, Any], **status: Any) -> set[str]:
     """The actions that can be taken."""
-    found = script(kind, "actions/discovery.lua", {"spec": spec, "status": status})
-    return {str(name) for name, options in found.items() if not options["disabled"]}
+    found = discovered(kind, {"metadata": {}, "spec": spec, "status": status})
+    return {name for name, options in found.items() if not options["disabled"]}
 
 
 def after(kind: str, action: str, spec: dict[str, Any], **status: Any) -> dict[str, Any]:
     """The spec after an action."""
-    return dict(script(kind, f"actions/{action}/action.lua", {"spec": spec, "status": status})["spec"])
+    obj = {"metadata": {}, "spec": spec, "status": status}
+    return dict(script(kind, f"actions/{action}/action.lua", obj)["spec"])
 
 
 @pytest.mark.parametrize(("kind", "path", "expected"), CASES, ids=[f"{kind}-{path[9:-5]}" for kind, path, _ in CASES])
@@ -80,12 +91,30 @@ def test_a_wave_is_healthy_when_it_is_ready_and_not_before(
     assert judged(true, **options) == expected
 
 
+@pytest.mark.parametrize(
+    ("true", "ready", "expected"),
+    [
+        ({"Stalled": "PlanFailed", "Cordoned": "Cordoned"}, "PlanFailed", ("Degraded", "PlanFailed: why")),
+        ({"Reconciling": "Suspended"}, "Suspended", ("Progressing", "Suspended: how to go on")),
+        ({"Ready": "QuorumVoter", "Empty": "Empty"}, "", ("Healthy", "QuorumVoter: why")),
+    ],
+)
+def test_a_decommission_is_healthy_once_its_brokers_are_empty(
+    true: dict[str, str], ready: str, expected: tuple[str, str]
+) -> None:
+    assert judged(true, ready=ready, kind="BrokerDecommission") == expected
+
+
+def test_a_retired_plan_is_over_and_neither_failed_nor_in_progress() -> None:
+    assert judged({}, ready="Retired", kind="ReassignmentPlan") == ("Healthy", "Retired: how to go on")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_object_that_the_operator_has_not_seen_yet_is_progressing(kind: str) -> None:
     assert health(kind, {"metadata": {"generation": 1}, "spec": {}})[0] == "Progressing"
 
 
-@pytest.mark.parametrize("kind", ["PartitionReassignment", "ReassignmentPlan"])
+@pytest.mark.parametrize("kind", ["BrokerDecommission", "PartitionReassignment", "ReassignmentPlan"])
 def test_what_is_suspended_can_be_resumed_and_the_reverse(kind: str) -> None:
     assert actions(kind, {}) == {"suspend"}
     assert after(kind, "suspend", {}) == {"suspend": True}
@@ -100,11 +129,31 @@ def test_the_brake_of_a_cluster_is_suspend_and_resume() -> None:
     assert after("KafkaCluster", "resume", {"execution": "CancelAll"}) == {"execution": "Run"}
 
 
-def test_a_plan_can_be_approved_once_it_has_a_digest() -> None:
-    assert "approve" not in actions("ReassignmentPlan", {})
-    assert "approve" in actions("ReassignmentPlan", {}, digest="sha256:1")
-    assert after("ReassignmentPlan", "approve", {}, digest="sha256:1") == {"approvedDigest": "sha256:1"}
-    assert "approve" not in actions("ReassignmentPlan", {"approvedDigest": "sha256:1"}, digest="sha256:1")
+@pytest.mark.parametrize("kind", ["BrokerDecommission", "ReassignmentPlan"])
+def test_a_plan_can_be_approved_once_it_has_a_digest(kind: str) -> None:
+    assert "approve" not in actions(kind, {})
+    assert "approve" in actions(kind, {}, digest="sha256:1")
+    assert after(kind, "approve", {}, digest="sha256:1") == {"approvedDigest": "sha256:1"}
+    assert "approve" not in actions(kind, {"approvedDigest": "sha256:1"}, digest="sha256:1")
+
+
+@pytest.mark.parametrize("spec", [{}, {"suspend": True}])
+def test_a_plan_of_a_decommission_is_left_to_its_owner(spec: dict[str, Any]) -> None:
+    obj = {"metadata": OWNED, "spec": spec, "status": {"digest": "sha256:1"}}
+    found = discovered("ReassignmentPlan", obj)
+    assert all(options["disabled"] for options in found.values())
+    assert {options["displayName"] for options in found.values()} == {
+        f"{action} the BrokerDecommission retire-5 instead" for action in ("approve", "resume", "suspend")
+    }
+    with pytest.raises(LuaError, match="approve the BrokerDecommission retire-5"):
+        script("ReassignmentPlan", "actions/approve/action.lua", obj)
+
+
+def test_another_owner_leaves_a_plan_its_actions() -> None:
+    metadata = {"ownerReferences": [{"kind": "Application", "name": "fleet", "controller": True}]}
+    obj = {"metadata": metadata, "spec": {}, "status": {"digest": "sha256:1"}}
+    assert not discovered("ReassignmentPlan", obj)["approve"]["disabled"]
+    assert script("ReassignmentPlan", "actions/approve/action.lua", obj)["spec"]["approvedDigest"] == "sha256:1"
 
 
 def test_the_states_that_are_judged_are_those_of_the_operator_of_today() -> None:

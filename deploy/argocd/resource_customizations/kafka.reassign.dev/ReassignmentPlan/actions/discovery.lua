@@ -4,4 +4,12 @@ local actions = {}
 actions["suspend"] = {["disabled"] = suspended}
 actions["resume"] = {["disabled"] = not suspended}
 actions["approve"] = {["disabled"] = digest == nil or digest == obj.spec.approvedDigest}
+for _, owner in ipairs(obj.metadata.ownerReferences or {}) do
+  if owner.controller and owner.kind == "BrokerDecommission" then
+    for name, action in pairs(actions) do
+      action["disabled"] = true
+      action["displayName"] = name .. " the BrokerDecommission " .. owner.name .. " instead"
+    end
+  end
+end
 return actions
