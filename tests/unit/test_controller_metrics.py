@@ -143,6 +143,8 @@ def test_no_series_is_left_of_a_cluster_that_is_gone_and_others_stay(world: Worl
         shown.decided(cluster, shown._decided["kafka/main"], 10)
         shown.kafka_up.labels(cluster).set(1)
         shown.throttle_drift.labels(cluster).inc()
+        shown.decommission_replicas_left.labels(cluster).set(3)
+        shown.plans_past_windows.labels(cluster).set(1)
     shown.forget("kafka/gone")
     text = shown.text().decode()
     assert "kafka/gone" not in text

@@ -66,6 +66,12 @@ FIGURES: tuple[tuple[str, str, str, Callable[[Figures], Mapping[str, int] | int]
         "",
         lambda f: f.cordoned,
     ),
+    (
+        "cordons_left_over",
+        "Registered brokers that still have the operator's cordon, though no BrokerDecommission wants it any more.",
+        "",
+        lambda f: f.cordons_left_over,
+    ),
 )
 """Name, text, further label, and what is counted of one cluster, by that label."""
 
@@ -113,6 +119,18 @@ class Metrics:
         self.throttle_drift = self._counter(
             "throttle_drift", "Reconciliations that found throttles changed by another client.", CLUSTER
         )
+        self.decommission_replicas_left = self._gauge(
+            "decommission_replicas_left",
+            "Replicas left on brokers of BrokerDecommissions that are approved and not suspended. Topics of "
+            "`excludeTopics` do not count.",
+            CLUSTER,
+        )
+        self.plans_past_windows = self._gauge(
+            "plans_past_windows",
+            "Plans under way whose windows have closed three times since their first wave began. The windows of a "
+            "BrokerDecommission are those of its plan.",
+            CLUSTER,
+        )
         self._per_cluster = (
             self.kafka_up,
             self.reconciliations,
@@ -121,6 +139,8 @@ class Metrics:
             self.copied_bytes,
             self.partitions_in_flight_limit,
             self.throttle_drift,
+            self.decommission_replicas_left,
+            self.plans_past_windows,
         )
         self.kafka_writes = self._counter(
             "kafka_writes", "Changes asked of Kafka: `Alter`, `AlterLogDirs`, `Cancel`, `Elect`, `Config`.", ("kind",)
@@ -190,8 +210,9 @@ class Metrics:
     def serve(self, cluster: str, conditions: Conditions) -> None:
         """Begin the series of a cluster that is served from now on, at 0."""
         self._conditions[cluster] = conditions
-        for counter in (self.reconciliations, self.copied_bytes, self.throttle_drift):
-            counter.labels(cluster)
+        begun = self.reconciliations, self.copied_bytes, self.throttle_drift
+        for metric in (*begun, self.decommission_replicas_left, self.plans_past_windows):
+            metric.labels(cluster)
 
     def decided(self, cluster: str, decision: Decision, limit: int) -> None:
         """Take over a decision about a cluster after its steps, and how many partitions may be in flight."""
