@@ -169,6 +169,9 @@ class Reason(StrEnum):
     begins. Restore the spec, or have it planned again."""
     WAVE_FAILED = "WaveFailed"
     """A wave failed, or was deleted. Make it succeed, as its status says, or have it planned again."""
+    RETIRED = "Retired"
+    """The plan has ended before it was carried out, because its owner ended it. What has moved stays moved, and the
+    owner has another plan made where one is needed. Nothing to do."""
     DRAIN_INCOMPLETE = "DrainIncomplete"
     """Brokers that are to be emptied would keep the replicas that the message names. It is planned again when the
     cluster has changed."""

@@ -266,6 +266,17 @@ def test_a_wave_is_resumed_and_suspended_and_nothing_else_changes(namespace: str
         with_client(lambda kube: kube.suspend(made, False))
 
 
+def test_partitions_are_taken_out_of_a_wave_and_nothing_else_changes(namespace: str, kubeconfig: object) -> None:
+    three = [entry(partition=number) for number in range(3)]
+    made = with_client(lambda kube: kube.create(wave(namespace, partitions=three)))
+    left = with_client(lambda kube: kube.remove_entries(made, {("orders", 1)}))
+    assert left is not None
+    kept = [made["spec"]["partitions"][number] for number in (0, 2)]
+    assert left["spec"] == made["spec"] | {"partitions": kept}
+    with pytest.raises(ConflictError):
+        with_client(lambda kube: kube.remove_entries(made, {("orders", 0)}))
+
+
 def test_a_wave_keeps_its_digest_when_defaults_are_filled_in(namespace: str, kubeconfig: object) -> None:
     planned = wave(namespace, throttle={"interBroker": "50Mi"}, partitions=[entry(expectedReplicas=[0, 1, 2])])
     made = with_client(lambda kube: kube.create(planned))

@@ -13,19 +13,20 @@ import pytest
 import yaml
 
 from localplatform.controlplane import ApiServer
+from reassign.api.broker_decommission import BrokerDecommission
 from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
 from tests.api.helm import CHART, Helm
-from tests.api.kubectl import Kubectl, RefusedError, cluster, plan, reassignment
+from tests.api.kubectl import Kubectl, RefusedError, cluster, decommission, plan, reassignment
 from tests.pages import ROOT, Block, Command, manifests, of_program
 
 OURS = "kafka.reassign.dev/v1alpha1"
 STRIMZI = "kafka.strimzi.io/v1"
 NAMESPACES = ("kafka", "fleet", "kafka-reassign", "team-a")
-MODELS = {model.KIND: model for model in (KafkaCluster, PartitionReassignment, ReassignmentPlan)}
-MAKERS = {"kcl": cluster, "kpr": reassignment, "krp": plan}
+MODELS = {model.KIND: model for model in (KafkaCluster, PartitionReassignment, ReassignmentPlan, BrokerDecommission)}
+MAKERS = {"kcl": cluster, "kpr": reassignment, "krp": plan, "kbd": decommission}
 CHANGES = {"apply", "create", "delete", "patch"}
 RELEASE = "kafka-reassign-operator"
 ABSENT = (

@@ -49,6 +49,7 @@ from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.states import State
 from reassign.core.plans.model import AddFinalizer, Planned, PlanResource, RemoveFinalizer, manifest_digest
+from reassign.core.report.conditions import STATUSES
 from reassign.errors import Reason
 from tests.unit.sim import START
 
@@ -85,7 +86,13 @@ class SimOwnedPlan:
     made: bool = False
     stale: bool = False
     deleted: bool = False
+    kept: bool = False
+    """Whether something keeps it, with what it has in flight, though it is deleted."""
     retired: bool = False
+    over: bool = False
+    """Whether its status says that it was retired."""
+    cut_off: bool = False
+    """Whether its status says that its cluster cannot be reached."""
 
 
 @dataclass
@@ -94,6 +101,11 @@ class SimOwnedWave:
     entries: Mapping[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]
     """Each partition's replicas before and after."""
     state: WaveState = WaveState.PENDING
+
+    @property
+    def targets(self) -> set[int]:
+        """Brokers that get replicas."""
+        return {broker for before, after in self.entries.values() for broker in {*after} - {*before}}
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -186,10 +198,11 @@ class Decommissions:
         self.withheld: set[str] = set()
         """Topics that metadata does not show."""
         self.silent: set[int] = set()
-        self.voters = frozenset({0})
+        self.voters: frozenset[int] | None = frozenset({0})
         self.factor = factor
         self.lists_fenced = True
         self.supports_cordons = True
+        self.reports_cordons = True
         self.execution = Execution.RUN
         self.problem: Problem | None = None
         self.objects: dict[str, SimDecommission] = {}
@@ -223,7 +236,7 @@ class Decommissions:
     def decide(self) -> AutomationDecision:
         return decide_automation(
             [it.resource for it in self.objects.values()],
-            {plan.name: self._plan_seen(plan) for plan in self.plans.values()},
+            {plan.name: self.plan_seen(plan) for plan in self.plans.values()},
             self.worked,
             OwnedCluster("main", self.execution, cordons=frozenset(self.cordons)),
             self.problem or self._seen(),
@@ -240,6 +253,8 @@ class Decommissions:
                 self._act(decision)
             except Crashed:
                 self.restart()
+            for plan in self.plans.values():
+                plan.cut_off = self.problem is not None
             self._go_on()
 
     def until(self, reason: str, of: str = "old", most: int = 60, seconds: float = TICK) -> SimDecommission:
@@ -341,7 +356,7 @@ class Decommissions:
             logs = {tp.topic for tp, row in self.replicas.items() if broker in row}
             logs |= {tp.topic for tp, move in self.moves.items() if broker in move.target}
             self.reads[broker] = [*self.reads.get(broker, ())[-2:], LogsRead(self.now.monotonic, frozenset(logs))]
-            if broker in self.cordons:
+            if broker in self.cordons and self.reports_cordons:
                 self.cordoned.setdefault(broker, self.now.monotonic)
             else:
                 self.cordoned.pop(broker, None)
@@ -378,7 +393,8 @@ class Decommissions:
             elif not self.supports_cordons:
                 reason = CordonReason.NOT_SUPPORTED
             else:
-                reason = CordonReason.IN_FORCE if broker in self.cordons else CordonReason.NOT_YET
+                in_force = broker in self.cordons and self.reports_cordons
+                reason = CordonReason.IN_FORCE if in_force else CordonReason.NOT_YET
             cordon = CordonState(reason, f"broker {broker}: {reason}", held=broker in self.cordons)
         return BrokerSeen(
             self._registered(broker),
@@ -387,24 +403,30 @@ class Decommissions:
             in_flight,
             tuple(self.reads.get(broker, ())),
             cordon,
-            up and broker in self.cordons,
+            (up and broker in self.cordons) if self.reports_cordons else None,
             self.wanted.get(broker),
             self.cordoned.get(broker),
         )
 
-    def _plan_seen(self, plan: SimOwnedPlan) -> PlanSeen:
+    def plan_seen(self, plan: SimOwnedPlan) -> PlanSeen:
         moves = [self.moves[tp] for wave in plan.waves for tp in wave.entries if tp in self.moves]
         stalled = any(move.stuck >= STALLS for move in moves)
+        said = {
+            ("PlanStale", True, "PlanStale"): plan.stale,
+            ("Stalled", True, "ClusterUnreachable"): plan.cut_off,
+            ("Stalled", True, "MoveStalled"): stalled and not plan.cut_off,
+            ("Succeeded", False, "Retired"): plan.over,
+        }
         conditions = [
             Condition(
                 type=kind,
-                status=ConditionStatus.TRUE,
+                status=STATUSES[status],
                 observed_generation=1,
                 last_transition_time=START,
-                reason=kind,
+                reason=reason,
                 message="replicas are elsewhere",
             )
-            for kind, true in (("PlanStale", plan.stale), ("Stalled", stalled))
+            for (kind, status, reason), true in said.items()
             if true
         ]
         resource = PlanResource(
@@ -477,6 +499,7 @@ class Decommissions:
             for wave in plan.waves:
                 if wave.state is WaveState.PENDING:
                     wave.state = WaveState.MISSING
+            plan.over = plan.retired and all(wave.state is not WaveState.RUNNING for wave in plan.waves)
             return
         if not plan.made:
             plan.waves, plan.made = self._evacuation(plan.name, plan.spec)[0], True
@@ -508,7 +531,7 @@ class Decommissions:
             if move.left <= 0:
                 self.replicas[tp] = move.target
                 del self.moves[tp]
-        for plan in list(self.plans.values()):
+        for plan in [plan for plan in self.plans.values() if not plan.kept]:
             for wave in plan.waves:
                 stuck = [tp for tp in wave.entries if tp in self.moves and self.moves[tp].stuck >= STALLS]
                 if wave.state is WaveState.RUNNING and (plan.deleted or (plan.retired and stuck)):

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from reassign.api.broker_decommission import BrokerDecommission
 from reassign.api.goal import GoalPart
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus
 from reassign.api.reassignment_plan import Unmet
@@ -18,6 +17,7 @@ from reassign.core.claim import ClaimState
 from reassign.core.cluster import ClusterHold, brake_of, cluster_status, unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
+from reassign.core.plans.model import PlanOrder
 from reassign.core.report.statuses import blind
 from reassign.errors import Reason
 from tests.unit.argocd import health
@@ -118,12 +118,6 @@ def plans() -> Iterator[tuple[str, Object]]:
     incomplete.unmet = (Unmet(what=left, nearest="they stay", part=GoalPart.DRAIN),)
     incomplete.tick(5)
     yield "the same, and `spec.topics` excludes topics on a drained broker", _plan(incomplete)
-    owner = {"kind": BrokerDecommission.KIND, "name": "retire-1", "controller": True}
-    owned = stage()
-    owned.tick(5)
-    found = _plan(owned)
-    metadata = {**found["metadata"], "ownerReferences": [owner]}
-    yield "waits for the approval of the BrokerDecommission that owns it", {**found, "metadata": metadata}
     suspended = stage(suspend=True)
     suspended.tick(5)
     yield "suspended", _plan(suspended)
@@ -157,6 +151,13 @@ def plans() -> Iterator[tuple[str, Object]]:
     incomplete.approve()
     incomplete.run()
     yield "carried out, and the drain is incomplete", _plan(incomplete)
+    owned = stage()
+    owned.order = PlanOrder()
+    owned.tick(5)
+    yield "made by a BrokerDecommission, which has not let it go", _plan(owned)
+    owned.order = PlanOrder(retired=True)
+    owned.run(3)
+    yield "ended by its BrokerDecommission before it was carried out", _plan(owned)
 
 
 def _plan(plan: Stage) -> Object:

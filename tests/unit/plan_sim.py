@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.partition_reassignment import (
+    PartitionDetail,
     PartitionReassignmentSpec,
     PartitionReassignmentStatus,
+    PartitionState,
 )
 from reassign.api.reassignment_plan import (
     BalanceStatus,
@@ -32,6 +34,7 @@ from reassign.core.plans.decide import decide_plan
 from reassign.core.plans.goal import is_watched, not_reached, unregistered
 from reassign.core.plans.model import (
     AddFinalizer,
+    CancelEntries,
     CreateWave,
     DeleteWave,
     GoalSeen,
@@ -41,6 +44,7 @@ from reassign.core.plans.model import (
     ObserveGoal,
     PlanDecision,
     Planned,
+    PlanOrder,
     PlanResource,
     PlanStep,
     RemoveFinalizer,
@@ -66,6 +70,14 @@ class SimWave:
     outcome: str | None = None
     """Succeeded or Failed, at its end."""
     deleted: bool = False
+    still: set[TopicPartition] = field(default_factory=set)
+    """Partitions that have not begun, though others have."""
+    done: set[TopicPartition] = field(default_factory=set)
+    """Partitions that are at their target while others move."""
+    going_back: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose moves are being cancelled."""
+    stuck: dict[TopicPartition, str] = field(default_factory=dict)
+    """Why moves in flight do not come nearer: the first reason is that of Stalled."""
 
     @property
     def targets(self) -> dict[TopicPartition, tuple[int, ...]]:
@@ -74,11 +86,25 @@ class SimWave:
     def resource(self) -> Resource:
         states = {None: State.IN_FLIGHT, "Succeeded": State.COMPLETED, "Failed": State.FAILED}
         known = self.targets if self.moving or self.outcome else {}
-        record = {tp: Entry("id", OLD, target, states[self.outcome]) for tp, target in known.items()}
+        record = {
+            tp: Entry(f"id-{tp.topic}", OLD, to, states[self.outcome])
+            for tp, to in known.items()
+            if tp not in self.still
+        }
+        record |= {
+            tp: Entry(f"id-{tp.topic}", OLD, to, State.COMPLETED) for tp, to in self.targets.items() if tp in self.done
+        }
+        record |= {tp: Entry(f"id-{tp.topic}", OLD, NEW, State.CANCELLING) for tp in self.going_back}
         said = [condition(self.outcome)] if self.outcome else []
+        said += [condition("Stalled", reason) for reason in [*self.stuck.values()][:1]]
+        details = [
+            PartitionDetail(topic=tp.topic, partition=tp.partition, state=PartitionState.IN_FLIGHT, reason=reason)
+            for tp, reason in self.stuck.items()
+        ]
         status = PartitionReassignmentStatus(
             observed_generation=1,
             conditions=tuple(said),
+            partitions=tuple(details),
             completion_time=START if self.outcome else None,
         )
         deleted = START if self.deleted else None
@@ -113,6 +139,8 @@ class Stage:
     """Why an observation of the goal fails."""
     unsettled: set[TopicPartition] = field(default_factory=set)
     """Partitions of which metadata may show the past."""
+    order: PlanOrder | None = None
+    """What the owner of the plan has decided, where it has one."""
     has_finalizer: bool = False
     deleted: bool = False
     gone: bool = False
@@ -154,7 +182,7 @@ class Stage:
             plan = self.plan
             outcome = self.made if isinstance(self.made, Problem) or self._made_for(plan) else None
             goal, self.seen, now = self.seen, None, START + timedelta(seconds=self.now)
-            known = {"goal": goal, "is_settled": lambda tp: tp not in self.unsettled}
+            known = {"goal": goal, "is_settled": lambda tp: tp not in self.unsettled, "order": self.order}
             decision = decide_plan(plan, resources, seen, outcome, now, **known)
             kept = [Settled.of(replace(wave, has_finalizer=False)) or wave for wave in resources]
             assert decide_plan(plan, kept, seen, outcome, now, **known) == decision
@@ -197,6 +225,8 @@ class Stage:
                 self.edit_wave(wave.name, suspend=True)
             case DeleteWave(wave):
                 self.delete_wave(wave.name)
+            case CancelEntries(wave, partitions):
+                self.cancel(wave.name, partitions)
 
     @property
     def layout(self) -> Layout:
@@ -254,10 +284,19 @@ class Stage:
 
     def delete_wave(self, name: str) -> None:
         """Deleted: gone at once, unless something is in flight that has to be taken back."""
-        if self.waves[name].moving:
+        if self.waves[name].moving or self.waves[name].going_back:
             self.waves[name].deleted = True
         else:
             del self.waves[name]
+
+    def cancel(self, name: str, partitions: Collection[TopicPartition]) -> None:
+        """Partitions were taken out of a wave: their moves go back."""
+        wave = self.waves[name]
+        kept = tuple(e for e in wave.spec.partitions if (e.topic, e.partition) not in partitions)
+        assert kept, "a PartitionReassignment has at least one partition"
+        self.edit_wave(name, partitions=kept)
+        wave.going_back |= set(partitions)
+        wave.stuck = {tp: why for tp, why in wave.stuck.items() if tp not in partitions}
 
     def begin(self) -> None:
         """Put the partitions of resumed waves in flight."""
@@ -268,8 +307,13 @@ class Stage:
     def finish(self, outcome: str = "Succeeded") -> None:
         """What is in flight comes to its end, and what is taken back has been."""
         for name, wave in list(self.waves.items()):
+            wave.going_back = set()
             if wave.deleted:
                 del self.waves[name]
+            elif wave.moving and wave.still:
+                wave.done = wave.targets.keys() - wave.still
+                wave.moving = False
+                self.kafka.replicas |= {tp: wave.targets[tp] for tp in wave.done}
             elif wave.moving:
                 wave.moving, wave.outcome = False, outcome
                 self.kafka.replicas |= wave.targets if outcome == "Succeeded" else {}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from reassign.api.config_keys import CORDONED_LOG_DIRS
+from reassign.controller.cluster.decommissions import DecommissionStage
 from reassign.controller.cluster.loop import IDLE_SECONDS, MOVING_SECONDS
 from reassign.core.configs.cordons import GIVEN_UP_SECONDS, recorded_cordons
 from reassign.core.model.snapshot import Broker
@@ -16,6 +17,17 @@ from tests.unit.configs import broker, copy
 from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.throttling import grow_up, show_changes
 from tests.unit.world import OURS, Object, World
+
+
+@dataclass(slots=True)
+class Wished(DecommissionStage):
+    """Decides that these brokers are to be cordoned."""
+
+    brokers: frozenset[int] = frozenset()
+
+    async def decide(self, *_: object) -> float | None:
+        self.cordons = self.brokers
+        return None
 
 
 class Cordoning:
@@ -28,6 +40,8 @@ class Cordoning:
         self.client = Client(copy(NOTHING_SET))
         self.world.brokers.configs, self.world.brokers.change = self.client.configs, self.client.change  # type: ignore[method-assign]
         grow_up(self.world.loop)
+        stage = self.world.loop.decommissions
+        self.wished = self.world.loop.decommissions = Wished(stage.key, stage.automation, stage.watch)
         self.world.tick(until=lambda: self.world.conditions("move").get("Succeeded") is not None)
 
     def tick(self, until: Callable[[], bool]) -> None:
@@ -46,7 +60,7 @@ class Cordoning:
         self.world.kafka.cordons = {n: text for n in range(6) if (text := store[broker(n)].get(CORDONED_LOG_DIRS))}
 
     def cordon(self, *brokers: int) -> None:
-        self.world.loop.cordons = frozenset(brokers)
+        self.wished.brokers = frozenset(brokers)
         self.tick(lambda: self.cordoned() == {*brokers})
 
     def cordoned(self) -> set[int]:
@@ -77,7 +91,7 @@ def test_a_cordon_is_in_status_events_and_metrics_until_it_is_lifted(cordoning: 
     cordoning.cordon(5)
     cordoning.tick(lambda: "BrokerCordoned" in cordoning.world.kube.events)
     assert (cordoning.text, cordoning.recorded, cordoning.metric()) == ("*", {5}, "1.0")
-    cordoning.world.loop.cordons = frozenset()
+    cordoning.wished.brokers = frozenset()
     cordoning.tick(lambda: not cordoning.cordoned() and not cordoning.recorded)
     assert (cordoning.text, cordoning.metric()) == (None, "0.0")
     assert cordoning.world.kube.events[-1] == "BrokerUncordoned"
@@ -87,7 +101,7 @@ def test_others_cordons_are_in_the_status_alone(cordoning: Cordoning) -> None:
     cordoning.client.store[broker(5)][CORDONED_LOG_DIRS] = "*"
     cordoning.cordon(5)
     assert (cordoning.recorded, cordoning.metric()) == (set(), "0.0")
-    cordoning.world.loop.cordons = frozenset()
+    cordoning.wished.brokers = frozenset()
     del cordoning.client.store[broker(5)][CORDONED_LOG_DIRS]
     cordoning.tick(lambda: not cordoning.cordoned())
 
@@ -95,7 +109,7 @@ def test_others_cordons_are_in_the_status_alone(cordoning: Cordoning) -> None:
 def test_a_wanted_cordon_does_not_quicken_the_loop(cordoning: Cordoning) -> None:
     cordoning.cordon(5)
     assert pauses(cordoning)[-1] == IDLE_SECONDS
-    cordoning.world.loop.cordons = frozenset()
+    cordoning.wished.brokers = frozenset()
     assert pauses(cordoning, 3)[0] <= MOVING_SECONDS
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from reassign.api.broker_decommission import DecommissionState
 from reassign.api.kafka_cluster import Execution
 from reassign.api.reassignment_record import RecordedApproval, RecordedBroker
 from reassign.core.automation.conditions import broker_state, cordoned_state
@@ -17,6 +20,7 @@ from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, Decommissions, SimDecommission, orders
 from tests.unit.sim import START
 
+DOCS = Path(__file__).parents[2] / "docs"
 ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2))
 WINDOW = {"cron": "0 22 * * *", "durationSeconds": 3600}
 
@@ -182,6 +186,26 @@ def test_each_state_of_the_table_says_what_the_contract_says(row: Row) -> None:
 def test_before_it_was_seen_it_says_nothing() -> None:
     it = Decommissions(ROWS).apply()
     assert (it.status.observed_generation, it.status.conditions) == (None, ())
+
+
+def named_in(page: str, head: str) -> list[set[str]]:
+    """Return what the first columns of the page's tables with this head name, table by table."""
+    tables = re.findall(rf"^\| {head} \|.*\n((?:\|.*\n)+)", (DOCS / page).read_text(), re.MULTILINE)
+    return [set(re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)) for rows in tables]
+
+
+def test_the_recipe_explains_each_reason_of_ready() -> None:
+    waits, ready = named_in("recipes/decommission.md", "reason")
+    of_the_cluster = {UNREACHABLE.reason}
+    assert {row.reason for row in TABLE if "Ready" not in row.true} - of_the_cluster <= waits
+    assert {row.reason for row in TABLE if "Ready" in row.true} <= ready
+
+
+def test_the_page_explains_each_state_of_a_broker_and_of_a_cordon() -> None:
+    page = "concepts/decommissions.md"
+    assert named_in(page, "state") == [{str(state) for state in DecommissionState}]
+    cordons = {str(reason) for reason in CordonReason if reason is not CordonReason.IN_FORCE}
+    assert named_in(page, "reason of `Cordoned`") == [cordons | {"Cordoned", "CordonNever"}]
 
 
 # --- Cordoned ---

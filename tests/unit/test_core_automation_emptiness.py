@@ -21,6 +21,7 @@ def read(at: float, *topics: str) -> LogsRead:
         ((read(100),), None, False),
         ((read(91), read(100)), None, False),
         ((read(90), read(100)), None, True),
+        ((read(80), read(90), read(100)), 91, False),
         ((read(80, "orders"), read(91), read(100)), None, False),
         ((read(80), read(90, "orders"), read(100)), None, False),
         ((read(100),), 91, False),

@@ -19,8 +19,9 @@ from reassign.api.partition_reassignment import WhenInFlight
 from reassign.api.reassignment_plan import ReassignmentPlanSpec, ReassignmentPlanStatus, Unmet
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, TopicPartition
-from reassign.core.plans.decide import WRITES, decide_plan, refused
+from reassign.core.plans.decide import decide_plan, refused
 from reassign.core.plans.model import GoalUnseen, PlanResource
+from reassign.core.plans.progress import WRITES
 from reassign.errors import Reason
 from tests.unit.examples import examples
 from tests.unit.plan_sim import NEW, Stage, approved, condition, stage

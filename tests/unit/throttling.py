@@ -113,6 +113,9 @@ class ApiServer:
     async def record_cluster_event(self, key: tuple[str, str], tell: Event) -> None:
         self.told.append(tell)
 
+    def decommissions(self, key: object) -> list[Any]:
+        return []
+
     def plans(self, key: object) -> list[Any]:
         return []
 

@@ -119,6 +119,14 @@ class Kube:
 
         return self._write(obj, change)
 
+    async def remove_entries(self, obj: Object, partitions: Collection[tuple[str, int]]) -> Object:
+        def change(new: Object) -> None:
+            entries = new["spec"]["partitions"]
+            new["spec"]["partitions"] = [e for e in entries if (e["topic"], e["partition"]) not in partitions]
+            new["metadata"]["generation"] += 1
+
+        return self._write(obj, change)
+
     async def delete(self, obj: Object) -> Object | None:
         if obj["metadata"].get("finalizers"):
             return self._write(obj, lambda new: new["metadata"].update(deletionTimestamp="2026-01-02T00:00:00Z"))

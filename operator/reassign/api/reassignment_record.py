@@ -18,6 +18,7 @@ from reassign.api.common import (
     PartitionId,
     RecordedTime,
     Seconds,
+    ShortText,
 )
 from reassign.api.kafka_cluster import ClusterId, ThrottleStatus
 from reassign.api.limits import (
@@ -194,6 +195,8 @@ class RecordedDecommission(Model):
     """The wait until a further plan."""
     failures: Count = 0
     """How many plans in a row could not go on."""
+    last_failure: ShortText | None = None
+    """Why the last of them could not."""
     next_attempt: RecordedWait | None = None
     """The wait after those."""
     brokers: Annotated[tuple[RecordedBroker, ...], Field(max_length=MAX_DECOMMISSIONED_BROKERS)] = ()

@@ -19,6 +19,7 @@ from reassign.controller.objects.store import Store
 from reassign.controller.plans.plans import PlanInputs, Plans
 from reassign.controller.writing.records import UNDO_WAITS_SECONDS
 from reassign.controller.writing.writer import Writer
+from reassign.core.automation.model import OwnedCluster
 from reassign.core.model.permission import not_allowed, not_readable
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
@@ -190,6 +191,8 @@ class Supervisor:
         for resource in self._store.resources((namespace, name)):
             async with attempts.at(resource):
                 await self._answer(resource, namespace, name)
+        own = OwnedCluster(name, wants_cordons=False)
+        await self._plans.automation.have_wait((namespace, name), own, self._problem(namespace, namespace, name))
         inputs = PlanInputs(lambda plan, _: self._problem(plan.namespace, namespace, name))
         if await self._plans.serve((namespace, name), inputs) or attempts.conflict:
             self._stray.set()

@@ -55,6 +55,20 @@ def survey(snapshot: Snapshot) -> Cluster:
     )
 
 
+def sourceless(snapshot: Snapshot, cluster: Cluster) -> list[int]:
+    """Return the partitions of a survey, ascending, without an in-sync replica on a live broker.
+
+    Nothing can be copied of them. Those in flight are left out.
+    """
+    alive = {broker.id for broker in snapshot.brokers.values() if not broker.fenced}
+    rows = enumerate(zip(cluster.topic.tolist(), cluster.partition.tolist(), cluster.in_flight.tolist(), strict=True))
+    return [
+        row
+        for row, (topic, number, moves) in rows
+        if not moves and alive.isdisjoint(snapshot.topics[cluster.topics[topic]].partitions[number].isr)
+    ]
+
+
 class Roles(NamedTuple):
     """The leader and in-sync replicas of a survey's partitions; letters of the shapes as in `problem.model`."""
 

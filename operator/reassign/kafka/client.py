@@ -19,24 +19,35 @@ import structlog
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from reassign.api.kafka_cluster import ReplicationFactorGuard
+from reassign.core.automation.seen import BrokersRead
 from reassign.core.model.configs import Change, ConfigResource, ConfigResourceType
 from reassign.core.model.forwarding import NO_DOUBTS, Doubts, Forwarded
 from reassign.core.model.layout import Layout, layout_of
 from reassign.core.model.log_dir_reports import sizes
 from reassign.core.model.problem import Problem, bug_problem, error_problem
-from reassign.core.model.snapshot import Broker, LogDir, LogDirs, Reassignment, Snapshot, Topic, TopicPartition
-from reassign.core.model.steps import Outcome, Step, not_directed
+from reassign.core.model.snapshot import (
+    Broker,
+    LogDir,
+    LogDirs,
+    Reassignment,
+    Snapshot,
+    Topic,
+    TopicPartition,
+    cordoned,
+    live_brokers,
+)
+from reassign.core.model.steps import APPLIED, Outcome, Result, Step, not_directed
 from reassign.errors import ClusterError, Reason
 from reassign.kafka import requests, throttles
 from reassign.kafka.claim import Membership
 from reassign.kafka.configs import MinInsyncReplicas
 from reassign.kafka.connection import Connection
 from reassign.kafka.credentials import refused_credentials, refused_password, refused_token
-from reassign.kafka.errors import cluster_error
+from reassign.kafka.errors import BROKER_ID_NOT_REGISTERED, NONE, cluster_error, refusal
 from reassign.kafka.listener import misfit
 from reassign.kafka.steps import NOT_ANSWERED, StepWriter, batches, turn
 from reassign.kafka.tokens import OAuth
-from reassign.kafka.wire import Wire
+from reassign.kafka.wire import AnswerLostError, Wire
 
 SIZES_SECONDS = 2.0
 """For one broker's log directories: a slow broker delays a snapshot by no more; its sizes are missing then."""
@@ -230,8 +241,10 @@ class KafkaClient:
             return False
         return not moves <= (await self._ask(requests.reassignments, self._wire, moves, self._via)).keys()
 
-    async def observe_layout(self, logs_of: Callable[[Layout], Collection[int]]) -> Layout:
+    async def observe_layout(self, logs_of: Callable[[Layout], Collection[int]], *, cordons: bool = False) -> Layout:
         """Read where the replicas of all topics are, and the logs of the brokers that `logs_of` picks then.
+
+        With `cordons` also which of all brokers that are up are cordoned.
 
         All metadata is one request, and a second one where topics that were made meanwhile have logs. Topics that we
         may not describe are left out; the brokers' logs show them. A broker that does not answer in time has no log
@@ -241,15 +254,47 @@ class KafkaClient:
         cluster_id, brokers = await self._call(requests.cluster, self._wire)
         topics, unread, _ = await self._call(requests.topics, self._wire, None, via)
         found = await self._call(_layout, brokers, topics, reassignments)
-        alive = [broker for broker in logs_of(found) if broker in brokers and not brokers[broker].fenced]
-        log_dirs, _ = await self._log_dirs(dict.fromkeys(alive), EVERYTHING_SECONDS, TOGETHER_SECONDS)
+        alive = live_brokers(brokers)
+        whole = dict.fromkeys(broker for broker in logs_of(found) if broker in alive)
+        others = dict.fromkeys(alive - whole.keys(), ()) if cordons else {}
+        asked, _ = await self._log_dirs({**whole, **others}, EVERYTHING_SECONDS, TOGETHER_SECONDS)
+        log_dirs = {broker: directories for broker, directories in asked.items() if broker in whole}
         if missing := _without_metadata(log_dirs, topics, unread):
             made = (await self._call(requests.topics, self._wire, missing, via)).topics
             found = await self._call(_layout, brokers, topics | made, reassignments)
         lists_fenced = requests.lists_fenced(self._wire)
         return replace(
-            found, log_dirs=log_dirs, unread=frozenset(unread), lists_fenced=lists_fenced, cluster_id=cluster_id
+            found,
+            log_dirs=log_dirs,
+            cordoned={broker: cordoned(directories) for broker, directories in asked.items()},
+            unread=frozenset(unread),
+            lists_fenced=lists_fenced,
+            cluster_id=cluster_id,
         )
+
+    async def observe_brokers(self, logs_of: Callable[[Layout], Collection[int]]) -> BrokersRead:
+        """Read what shows whether brokers can go: a layout with cordons, the factors of new topics, and the voters."""
+        layout = await self.observe_layout(logs_of, cordons=True)
+        first = next(iter(sorted(live_brokers(layout.brokers))), None)
+        factors = None if first is None else await _heard(self._ask(requests.default_factors, self._wire, first))
+        voters = await _heard(self._call(requests.voters, self._wire))
+        defaults = factors if isinstance(factors, dict) else {}
+        missing = (n for name, n in defaults.items() if requests.FACTORS[name] not in layout.factors)
+        return BrokersRead(
+            layout,
+            factor=max(missing, default=1),
+            voters=None if isinstance(voters, Problem) else voters,
+        )
+
+    async def unregister(self, broker: int, via: int | None) -> Outcome:
+        """Take a broker's registration away (UnregisterBroker, KIP-631), and return what that met."""
+        try:
+            code, message = await self._call(requests.unregister, self._wire, broker, self._before_write, via)
+        except AnswerLostError as error:
+            return Outcome(Result.UNKNOWN, Reason.REQUEST_FAILED, f"the answer was lost: {error}")
+        except ClusterError as error:
+            return Outcome(Result.NOT_SENT, error.reason, error.message)
+        return APPLIED if code in (NONE, BROKER_ID_NOT_REGISTERED) else refusal(code, message)
 
     async def observe_shortages(self) -> dict[str, Topic]:
         """Read the partitions, internal ones too, that have no leader, or a replica that is not in sync.

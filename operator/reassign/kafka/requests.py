@@ -38,9 +38,15 @@ from reassign.kafka import schemas
 from reassign.kafka.errors import GONE, TOPIC_AUTHORIZATION_FAILED, name_of
 from reassign.kafka.wire import READ_SECONDS, WRITE_SECONDS, Wire
 
-TOPIC_RESOURCE = 2
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 METADATA_TOPIC = "__cluster_metadata"
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
+FACTORS = {
+    "default.replication.factor": None,
+    "offsets.topic.replication.factor": "__consumer_offsets",
+    "transaction.state.log.replication.factor": "__transaction_state",
+}
+"""Configurations with the replication factor of topics that are still to be made; of one topic by its name, or any."""
 LISTS_FENCED = 2
 """Version of DescribeCluster (KIP-1073, Kafka 4.0)."""
 SAYS_CORDONED = 5
@@ -105,15 +111,34 @@ def _listed(answer: Any) -> dict[TopicPartition, Reassignment]:
 
 def metadata_offsets(wire: Wire) -> MetadataOffsets:
     """Return the end of the metadata log, and how far each broker has fetched it (DescribeQuorum, KIP-595)."""
+    described = _quorum(wire)
+    replicas = [*described.current_voters, *described.observers]  # a controller may be a broker, too
+    fetched = {replica.replica_id: replica.log_end_offset for replica in replicas}
+    return MetadataOffsets(described.high_watermark, fetched, complete=bool(described.observers))
+
+
+def _quorum(wire: Wire) -> Any:
     topic = DescribeQuorumRequest.TopicData
     partition = topic.PartitionData(partition_index=0)
     answer = wire.read(lambda: DescribeQuorumRequest(topics=[topic(topic_name=METADATA_TOPIC, partitions=[partition])]))
     _raise_for(answer.error_code, None)
     [described] = answer.topics[0].partitions
     _raise_for(described.error_code, None)
-    replicas = [*described.current_voters, *described.observers]  # a controller may be a broker, too
-    fetched = {replica.replica_id: replica.log_end_offset for replica in replicas}
-    return MetadataOffsets(described.high_watermark, fetched, complete=bool(described.observers))
+    return described
+
+
+def voters(wire: Wire) -> frozenset[int]:
+    """Return the voters of the controller quorum (DescribeQuorum, KIP-595)."""
+    return frozenset(replica.replica_id for replica in _quorum(wire).current_voters)
+
+
+def default_factors(wire: Wire, broker: int) -> dict[str, int]:
+    """Return the replication factors that a broker gives to new topics, by configuration (DescribeConfigs)."""
+    described = DescribeConfigsRequest.DescribeConfigsResource
+    asked = described(resource_type=BROKER_RESOURCE, resource_name=str(broker), configuration_keys=[*FACTORS])
+    [result] = wire.read_from(broker, DescribeConfigsRequest(resources=[asked]), READ_SECONDS).results
+    _raise_for(result.error_code, result.error_message)
+    return {config.name: int(config.value) for config in result.configs if (config.value or "").isdecimal()}
 
 
 def cluster(wire: Wire) -> tuple[str, dict[int, Broker]]:

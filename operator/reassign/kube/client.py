@@ -14,7 +14,7 @@ import asyncio
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from enum import StrEnum
@@ -259,6 +259,11 @@ class KubeClient:
     async def suspend(self, obj: Object, suspended: bool) -> Object | None:
         """Write spec.suspend of a PartitionReassignment that we made; return None when it is gone."""
         return await self._patch(obj, "", {"op": "add", "path": "/spec/suspend", "value": suspended})
+
+    async def remove_entries(self, obj: Object, partitions: Collection[tuple[str, int]]) -> Object | None:
+        """Take partitions, by topic and number, out of a PartitionReassignment; return None when it is gone."""
+        kept = [entry for entry in obj["spec"]["partitions"] if (entry["topic"], entry["partition"]) not in partitions]
+        return await self._patch(obj, "", {"op": "replace", "path": "/spec/partitions", "value": kept})
 
     async def write_spec(self, obj: Object, spec: Object, manager: str, *, dry_run: bool = False) -> Object | None:
         """Merge these fields into the spec of this version of an object; return None when it is gone.

@@ -19,6 +19,7 @@ from structlog.contextvars import bind_contextvars
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller.cluster.actor import Actor
+from reassign.controller.cluster.decommissions import DecommissionStage
 from reassign.controller.cluster.foreign_cancels import ForeignCancels
 from reassign.controller.cluster.last_check import LastCheck
 from reassign.controller.cluster.observer import Observation, Observer
@@ -29,7 +30,9 @@ from reassign.controller.cluster.unserved import Unserved
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.reading import named
 from reassign.controller.objects.store import Store
+from reassign.controller.plans.broker_watch import BrokerWatch
 from reassign.controller.plans.goal_watch import GoalWatch
+from reassign.controller.plans.orders import Orders
 from reassign.controller.plans.plans import Plans
 from reassign.controller.server import Health
 from reassign.controller.writing.config_record import ConfigRecord
@@ -97,14 +100,13 @@ class ClusterLoop:
     """What all pods of this installation share; without it no claim on the Kafka cluster is kept."""
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     """Makes it tick at once."""
-    cordons: frozenset[int] = frozenset()
-    """The brokers that are to take no new replicas."""
     parts: Parts = field(init=False)
     observer: Observer = field(init=False)
     actor: Actor = field(init=False)
     unserved: Unserved = field(init=False)
     outage: Outage = field(init=False)
     goals: GoalWatch = field(init=False)
+    decommissions: DecommissionStage = field(init=False)
     foreign_cancels: ForeignCancels = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _pace: Pace = field(default_factory=Pace)
@@ -124,6 +126,7 @@ class ClusterLoop:
         self.actor = Actor(self.key, self.store, self.kube, self.writer, self.metrics, record)
         self.outage = Outage(self.name, self.metrics)
         self.goals = GoalWatch(self.unserved.problem_of)
+        self.decommissions = DecommissionStage(self.key, self.plans.automation, BrokerWatch(self.unserved.problem_of))
 
     @property
     def name(self) -> str:
@@ -142,6 +145,7 @@ class ClusterLoop:
             self.health.forget(self.name)
             self.metrics.forget(self.name)
             await self.goals.stop()
+            await self.decommissions.watch.stop()
             await self.observer.close()
 
     async def _safe_tick(self) -> float | None:
@@ -230,7 +234,9 @@ class ClusterLoop:
         self.outage.begin()
         in_doubt = doubts(resources, throttle, self.memory)
         pinned = self.store.cluster_id(cluster.metadata.uid)
-        observed = await self.observer.observe(cluster, pinned, resources, throttle, self.cordons, in_doubt)
+        observed = await self.observer.observe(
+            cluster, pinned, resources, throttle, self.decommissions.cordons, in_doubt
+        )
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
         observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
@@ -270,7 +276,8 @@ class ClusterLoop:
             hold = replace(self._hold(cluster, observed, resources, awaited), left=left)
         except Exception as error:
             hold = unknown_hold(self.parts.failed(error))
-        cordons = rules_of(cluster, hold, throttle, self.cordons).wanted_cordons
+        seen_again = await self.parts.attempt(self._decide_decommissions(prepared, observed, hold), lambda _: None)
+        cordons = rules_of(cluster, hold, throttle, self.decommissions.cordons).wanted_cordons
         # a peer decides by that from now on
         self.store.note_served(cluster.metadata.uid, hold.hold, keeps=hold.keeps, cordons=cordons)
         if self.key[0] not in self.store.unreadable_namespaces:
@@ -278,28 +285,46 @@ class ClusterLoop:
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
         await self.foreign_cancels.forget(cluster, self.memory.recent)
-        rules = rules_of(cluster, hold, throttle, self.cordons)
+        rules = rules_of(cluster, hold, throttle, self.decommissions.cordons)
         sleep = await self._act(obj, resources, observed, rules)
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
+        orders, decided_again = await self.parts.attempt(self.decommissions.perform(), lambda _: (None, None))
         seen = hold.hold or observed.snapshot
-        plans = await self.parts.attempt(self._serve_plans(cluster, resources, seen), lambda _: None)
+        plans = await self.parts.attempt(self._serve_plans(cluster, resources, seen, orders), lambda _: None)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot, rules):
             if event := cordons_left(self.actor.config_record.recorded):
                 await self.writer.record_cluster_event(self.key, event)
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
-        return min(sleep, plans or sleep, CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else sleep)
+        pauses = (
+            plans,
+            seen_again,
+            decided_again,
+            CONFLICT_SECONDS if last and last.reason is Reason.CONFLICT else None,
+        )
+        return min([sleep, *(pause for pause in pauses if pause is not None)])
+
+    async def _decide_decommissions(self, prepared: Prepared, observed: Observation, hold: ClusterHold) -> float | None:
+        """Decide about the decommissions; return in how many seconds there is more to see, or None."""
+        client, connection = self.observer.client, self.observer.connection
+        assert client is not None
+        assert connection is not None
+        cluster, throttle = prepared.cluster, prepared.throttle
+        pinned = self.store.cluster_id(cluster.metadata.uid)
+        return await self.decommissions.decide(
+            cluster, pinned, hold, throttle, observed.snapshot, client, connection, self.wake.set
+        )
 
     async def _serve_plans(
-        self, cluster: KafkaCluster, resources: Sequence[Resource], seen: ObservedCluster
+        self, cluster: KafkaCluster, resources: Sequence[Resource], seen: ObservedCluster, orders: Orders | None
     ) -> float | None:
         """Serve the plans, with what was read of their goals; return in how many seconds to do so again, or None."""
         connection, wake, settled = self.observer.connection, self.wake.set, self.memory.recent.settled
         assert connection is not None
         pinned = self.store.cluster_id(cluster.metadata.uid)
         goals = self.goals.look(connection, pinned, self.plans.watched(self.key), wake)
-        return await self.plans.serve_cluster(cluster, resources, seen, connection, wake, goals, settled)
+        return await self.plans.serve_cluster(cluster, resources, seen, connection, wake, goals, settled, orders)
 
     def _restores(self, snapshot: Snapshot, rules: ClusterRules) -> bool:
         """Whether throttles or cordons are left to restore, of brokers that may come back soon."""
@@ -316,6 +341,7 @@ class ClusterLoop:
         assert client is not None
         decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.writer.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
+        self.decommissions.note_cordons(decision.throttle.cordons)
         ended = self._pace.ended(observed.snapshot.reassignments.keys())
         changes = decision.throttle.changes
         changed = await self.parts.attempt(
@@ -396,6 +422,7 @@ class ClusterLoop:
             return MOVING_SECONDS
         cluster, resources = prepared.cluster, prepared.resources
         self.store.note_served(cluster.metadata.uid, problem)
+        await self.decommissions.have_wait(cluster, prepared.throttle, problem)
         await self.unserved.stand_still(cluster, problem, resources, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS
 

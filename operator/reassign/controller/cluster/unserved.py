@@ -20,7 +20,9 @@ from reassign.controller.objects.store import Store
 from reassign.controller.plans.plans import Plans
 from reassign.controller.writing.attempts import Attempts
 from reassign.controller.writing.writer import Writer
+from reassign.core.automation.model import OwnedCluster
 from reassign.core.cluster import orphaned_throttles, permission_of
+from reassign.core.configs.cordons import recorded_cordons
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, bug_problem, error_problem, render
 from reassign.core.model.record import active
@@ -114,7 +116,9 @@ class Unserved:
         allowed = permission_of(cluster).allowed if cluster else self.store.unlisted
         unlisted = [f"{namespace}/*" for namespace in sorted(self.store.unlisted.intersection(allowed))]
         unasked = sorted(self.store.unowned(self.key))
-        return moving + [f"{other.namespace}/{other.name}" for other in (*unread, *plans, *unasked)] + unlisted
+        working = [it for it in self.plans.automation.decommissions(self.key) if it.record.approval and not it.finished]
+        others = (*unread, *plans, *working, *unasked)
+        return moving + [f"{other.namespace}/{other.name}" for other in others] + unlisted
 
     def problem_of(self, error: Exception) -> Problem:
         """Count an error in connecting or observing, and return what is said of it; an unforeseen one is a bug."""
@@ -168,6 +172,8 @@ class Unserved:
             f"the operator cannot read the KafkaCluster {'/'.join(self.key)}: correct that one, its status says what"
         )
         await self.have_wait(resources, Problem(problem.reason, message))
+        own = OwnedCluster(self.key[1], wants_cordons=False, cordons=recorded_cordons(left))
+        await self.plans.automation.have_wait(self.key, own, Problem(problem.reason, message))
         await self.plans.have_wait(self.key, Problem(problem.reason, message))
         return False
 

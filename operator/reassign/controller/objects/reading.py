@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import structlog
 from pydantic import ValidationError
 
+from reassign.api.broker_decommission import BrokerDecommission
 from reassign.api.common import FINALIZER
 from reassign.api.partition_reassignment import (
     ClusterRef,
@@ -17,8 +18,10 @@ from reassign.api.partition_reassignment import (
     PartitionReassignmentStatus,
 )
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlan
+from reassign.api.reassignment_record import RecordedDecommission
 from reassign.controller.objects.packing import Packed, whole
 from reassign.controller.objects.part import Part, owner_of
+from reassign.core.automation.model import DecommissionResource
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, active
 from reassign.core.model.resource import Resource, Settled
@@ -225,6 +228,32 @@ def parse_plan(obj: Object) -> PlanResource:
         has_finalizer=FINALIZER in meta.finalizers,
         deleted=meta.deletion_timestamp is not None,
     )
+
+
+def parse_decommission(obj: Object) -> DecommissionResource:
+    """Parse a BrokerDecommission, with nothing of its record."""
+    parsed = BrokerDecommission.parse(obj)
+    meta = parsed.metadata
+    assert meta.creation_timestamp is not None
+    return DecommissionResource(
+        uid=meta.uid,
+        version=version(obj),
+        namespace=meta.namespace,
+        name=meta.name,
+        generation=meta.generation,
+        created=meta.creation_timestamp,
+        spec=parsed.spec,
+        status=parsed.status,
+        record=RecordedDecommission(),
+        has_finalizer=FINALIZER in meta.finalizers,
+        deleted=meta.deletion_timestamp,
+    )
+
+
+def controller_of(obj: Object) -> str | None:
+    """Return the uid of the object that controls another one, if one does."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return next((owner["uid"] for owner in references if owner.get("controller")), None)
 
 
 def differs(obj: Object, known: Object) -> bool:

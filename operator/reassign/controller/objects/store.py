@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -29,11 +30,13 @@ from reassign.controller.objects.reading import (
     named,
     once,
     packed,
+    parse_decommission,
     parse_plan,
     parse_resource,
     place,
     version,
 )
+from reassign.core.automation.model import DecommissionResource
 from reassign.core.duplicates import Peer, standing
 from reassign.core.model.permission import Namespaces
 from reassign.core.model.problem import Name, Problem
@@ -75,6 +78,7 @@ class Store:
         self._joined: dict[str, Resource | Settled | Problem] = {}
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
         self._parsed_plans: dict[str, tuple[int, PlanResource | Problem]] = {}
+        self._parsed_decommissions: dict[str, tuple[int, DecommissionResource | Problem]] = {}
         self.unreadable_namespaces = Namespaces()
         """Watched namespaces that may not be read now: what is known of them stays."""
         self.unlisted: set[str] = set()
@@ -116,7 +120,14 @@ class Store:
     def _forget(self, uid: str) -> Object | None:
         """Remove an object and what was read of it; return the object as it was."""
         obj = self._objects.pop(uid, None)
-        for parsed in (self._parsed, self._parsed_clusters, self._parsed_plans, self._parsed_parts, self._joined):
+        for parsed in (
+            self._parsed,
+            self._parsed_clusters,
+            self._parsed_plans,
+            self._parsed_decommissions,
+            self._parsed_parts,
+            self._joined,
+        ):
             parsed.pop(uid, None)
         if obj is not None:
             del self._referring[place(obj)][uid]
@@ -292,6 +303,26 @@ class Store:
         referring = self._counting(key, Kind.REASSIGNMENT_PLAN)
         all_parsed = ((obj, once(self._parsed_plans, parse_plan, obj)) for obj in referring)
         return [parsed if isinstance(parsed, PlanResource) else Unreadable(obj, parsed) for obj, parsed in all_parsed]
+
+    def plans_in(self, namespace: str) -> list[PlanResource]:
+        """Return the ReassignmentPlans in a namespace that can be read, whichever clusters they refer to."""
+        objects = (each for (kind, _), each in self._referring.items() if kind is Kind.REASSIGNMENT_PLAN)
+        uids = [uid for each in objects for uid, obj in each.items() if obj["metadata"]["namespace"] == namespace]
+        return [plan for uid in uids if (plan := self.plan(uid))]
+
+    def decommissions(self, key: ClusterKey) -> list[DecommissionResource | Unreadable]:
+        """Return the BrokerDecommissions of a cluster with their records, without those only others hold back."""
+        return [self._decommission(obj) for obj in self._counting(key, Kind.BROKER_DECOMMISSION)]
+
+    def _decommission(self, obj: Object) -> DecommissionResource | Unreadable:
+        parsed, uid = once(self._parsed_decommissions, parse_decommission, obj), obj["metadata"]["uid"]
+        if isinstance(parsed, Problem):
+            return Unreadable(obj, parsed)
+        parts = self._read_parts(uid)
+        if problem := next((part for part in parts if isinstance(part, Problem)), None):
+            return Unreadable(obj, problem)
+        recorded = next((part.spec.decommission for part in in_order(parts) if part.spec.decommission), None)
+        return replace(parsed, record=recorded) if recorded else parsed
 
     def waves(self, plan: PlanResource) -> list[Resource | Settled | Unreadable]:
         """Return the PartitionReassignments that are labelled as waves of a plan, by name."""

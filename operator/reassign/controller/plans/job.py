@@ -23,6 +23,7 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
+from reassign.core.automation.model import WorkedOut, plan_spec_digest
 from reassign.core.configs.desired import rates_of
 from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.layout import Layout, layout_seen
@@ -48,6 +49,13 @@ class Job(NamedTuple):
     cluster_id: str | None
     connection: Connection
     allowed: tuple[str, ...]
+    owner: str | None = None
+    """The uid of the object that the plan is worked out for, where there is no object of the plan itself."""
+
+    @property
+    def uid(self) -> str:
+        """What tells it from others: the uid of the plan, or of its owner."""
+        return self.owner or self.plan.uid
 
     @property
     def rate(self) -> int | None:
@@ -62,10 +70,24 @@ class Job(NamedTuple):
         return self.plan.planned, self.plan.input_hash, cluster.metadata.uid, self.allowed, min_free, self.rate
 
 
+def renamed(planned: Planned, before: PlanResource, plan: PlanResource) -> Planned:
+    """Return what was worked out in the name of one plan in the name of another one with the same spec."""
+    names = {wave.name: plan.wave_prefix + wave.name.removeprefix(before.wave_prefix) for wave in planned.waves}
+    manifests = (
+        {**manifest, "metadata": {**manifest["metadata"], "name": names[manifest["metadata"]["name"]]}}
+        for manifest in planned.manifests
+    )
+    return replace(
+        planned,
+        manifests=tuple(_labelled(manifest, plan) for manifest in manifests),
+        waves=tuple(wave.model_copy(update={"name": names[wave.name]}) for wave in planned.waves),
+    )
+
+
 # --- In the other process: the whole cluster, numpy and numba are there and nowhere else ---
 
 
-def work_out(job: Job) -> Planned | GoalSeen:
+def work_out(job: Job) -> Planned | GoalSeen | WorkedOut:
     """Observe the whole cluster, and make a plan or compare it with the goal; raises PlanningError and ClusterError.
 
     The cluster is observed here: that is far more than what the loop observes, and it may take a minute.
@@ -74,6 +96,8 @@ def work_out(job: Job) -> Planned | GoalSeen:
 
     snapshot = asyncio.run(_observe(job))
     cluster = survey(snapshot)
+    if job.owner:
+        return worked_out(job, snapshot, cluster)
     return goal_seen(job, layout_seen(snapshot), cluster) if job.plan.planned else plan_of(job, cluster)
 
 
@@ -104,8 +128,39 @@ def goal_seen(job: Job, layout: Layout, cluster: Cluster) -> GoalSeen:
     return GoalSeen((*unmet, *map(_unmet, found.unmet)), after, gone)
 
 
+def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
+    """Make a plan to evacuate brokers, and say what it would leave on them.
+
+    Partitions that nothing can be copied of are planned around. What brokers that are down may have, beside what
+    metadata shows, is no question for the plan.
+    """
+    from reassign.core.survey import sourceless
+    from reassign.planning.problem.names import partition_name
+
+    drained = frozenset(job.plan.spec.goal.drain_brokers or ())
+    rows = sourceless(snapshot, cluster)
+    replicas = {row: cluster.replicas[row] for row in rows}
+    left_out = [row for row, its in replicas.items() if drained & {*cluster.brokers[its[its >= 0]].tolist()}]
+    in_flight = cluster.in_flight.copy()
+    in_flight[rows] = True
+    up = frozenset(cluster.brokers[cluster.alive].tolist())
+    unseen = cluster.unseen and replace(cluster.unseen, silent=cluster.unseen.silent & up)
+    found, unmet = _made(job, replace(cluster, in_flight=in_flight, unseen=unseen))
+    return WorkedOut(
+        plan_spec_digest(job.plan.spec),
+        found,
+        incomplete=tuple(one.what for one in unmet if one.part is GoalPart.DRAIN and one.cause is None),
+        left_out=tuple(partition_name(cluster, row) for row in left_out),
+    )
+
+
 def plan_of(job: Job, cluster: Cluster) -> Planned:
     """Make the plan for the cluster as it was seen."""
+    return _made(job, cluster)[0]
+
+
+def _made(job: Job, cluster: Cluster) -> tuple[Planned, tuple[UnmetGoal, ...]]:
+    """Return a plan, and what of its goal it does not reach."""
     from reassign.manifests.waves import check_stored, reassignments
     from reassign.planning.plan import make
 
@@ -130,7 +185,7 @@ def plan_of(job: Job, cluster: Cluster) -> Planned:
     )
     labelled = [_labelled(manifest, plan) for manifest in manifests]
     certificate = replace(made.certificate, unmet=(*withheld, *made.certificate.unmet))
-    return planned(plan, labelled, certificate, sizes_of(cluster))
+    return planned(plan, labelled, certificate, sizes_of(cluster)), certificate.unmet
 
 
 def permitted(job: Job, cluster: Cluster) -> tuple[Cluster, list[UnmetGoal]]:

@@ -12,6 +12,7 @@ import structlog
 
 from reassign.controller.plans.job import Job, work_out
 from reassign.controller.plans.subprocess import run_in_subprocess
+from reassign.core.automation.model import WorkedOut
 from reassign.core.model.problem import Problem, error_problem
 from reassign.core.plans.model import GoalSeen, GoalUnseen, Planned
 from reassign.errors import PlanningError, Reason
@@ -29,7 +30,7 @@ WAIT_SECONDS = 60.0
 """How long others wait for the turn of one that has asked: a healthy loop ticks, and asks, again sooner."""
 
 
-Made = Planned | GoalSeen | GoalUnseen | Problem
+Made = Planned | WorkedOut | GoalSeen | GoalUnseen | Problem
 """What a plan came to, or the observation of its goal."""
 
 
@@ -48,7 +49,7 @@ class _Asked(NamedTuple):
 class Planner:
     """One process at a time, for all clusters: a plan needs memory, and the loops need a processor."""
 
-    def __init__(self, work: Callable[[Job], Awaitable[Planned | GoalSeen]] | None = None) -> None:
+    def __init__(self, work: Callable[[Job], Awaitable[Planned | WorkedOut | GoalSeen]] | None = None) -> None:
         self._work = work or (lambda job: run_in_subprocess(work_out, job, seconds=SECONDS))
         self._outcomes: dict[str, _Outcome] = {}
         self._waiting: dict[str, _Asked] = {}
@@ -58,35 +59,43 @@ class Planner:
 
     def made(self, job: Job) -> Made | None:
         """Return what planning came to on the terms as they are."""
-        outcome = self._outcomes.get(job.plan.uid)
+        outcome = self._outcomes.get(job.uid)
         return outcome.made if outcome and outcome.terms == job.terms else None
 
-    def ask(self, job: Job, wake: Callable[[], object]) -> None:
-        """Begin with a plan if it is due and its turn; `wake` is called when it has ended, or when others have and it
-        may ask again. One under way on the terms that were before ends.
+    def ask(self, job: Job, wake: Callable[[], object]) -> bool:
+        """Begin with a plan if it is due and its turn, and return whether it has begun now.
+
+        `wake` is called when it has ended, or when others have and it may ask again. One under way on the terms that
+        were before ends.
 
         Of those that wait a plan that was never tried goes first. Then plans that failed and observations take turns,
         and of each that goes first whose last try ended longest ago: those that fail again and again keep no other from
         being made.
         """
-        uid = job.plan.uid
-        if self._under_way and self._under_way.plan.uid == uid:
+        uid = job.uid
+        if self._under_way and self._under_way.uid == uid:
             if self._under_way.terms != job.terms:
                 self.forget(uid)
-            return
+            return False
         if not self._due(job):
-            return
+            return False
         now = time.monotonic()
         self._waiting[uid] = _Asked(job, now, wake)
         waiting = [other.job for other in self._waiting.values() if now - other.at < WAIT_SECONDS]
         if self._under_way is None and all(self._turn(job) <= self._turn(other) for other in waiting):
             del self._waiting[uid]
             self._start(job, wake)
+            return True
+        return False
+
+    def hand_over(self, job: Job, made: Planned) -> None:
+        """Take what was worked out without an object as what its plan came to."""
+        self._outcomes[job.uid] = _Outcome(job.terms, made, time.monotonic())
 
     def _due(self, job: Job) -> bool:
         """Whether a plan is to be tried. One that needed more memory than there is waits for other terms, or for a new
         process of ours."""
-        outcome = self._outcomes.get(job.plan.uid)
+        outcome = self._outcomes.get(job.uid)
         if outcome is None or outcome.terms != job.terms:
             return True
         pause = outcome.made.retry_seconds if isinstance(outcome.made, GoalUnseen) else _pause(outcome.made)
@@ -94,7 +103,7 @@ class Planner:
 
     def _turn(self, job: Job) -> tuple[int, float]:
         """Return what those that wait are ordered by; the least goes first."""
-        outcome, observes = self._outcomes.get(job.plan.uid), job.plan.planned
+        outcome, observes = self._outcomes.get(job.uid), job.plan.planned
         tried_at = outcome.at if outcome else -math.inf
         if not (observes or outcome):
             return 0, tried_at
@@ -112,7 +121,7 @@ class Planner:
 
     def keep(self, uids: Collection[str]) -> None:
         """Forget the plans that are not among these any more."""
-        under_way = {self._under_way.plan.uid} if self._under_way else set()
+        under_way = {self._under_way.uid} if self._under_way else set()
         for uid in (self._outcomes.keys() | self._waiting.keys() | under_way) - set(uids):
             self.forget(uid)
 
@@ -120,7 +129,7 @@ class Planner:
         """Forget a plan that is written, or gone."""
         self._outcomes.pop(uid, None)
         self._waiting.pop(uid, None)
-        if self._task and self._under_way and self._under_way.plan.uid == uid:
+        if self._task and self._under_way and self._under_way.uid == uid:
             self._task.cancel()
 
     async def _run(self, job: Job) -> None:
@@ -129,8 +138,7 @@ class Planner:
         made: Made
         try:
             made = await self._work(job)
-            what = {"waves": len(made.waves)} if isinstance(made, Planned) else {"unmet": len(made.unmet)}
-            log.info("planned", **what, seconds=round(time.monotonic() - began, 1))
+            log.info("planned", **_content(made), seconds=round(time.monotonic() - began, 1))
         except PlanningError as error:
             log.warning("not planned", reason=error.reason, error=error.message)
             made = error_problem(error)
@@ -140,14 +148,22 @@ class Planner:
             made = Problem(Reason.INTERNAL_ERROR, message)
         if plan.planned and isinstance(made, Problem):
             made = self._unseen(job, made)
-        self._outcomes[plan.uid] = _Outcome(job.terms, made, time.monotonic())
+        self._outcomes[job.uid] = _Outcome(job.terms, made, time.monotonic())
 
     def _unseen(self, job: Job, problem: Problem) -> GoalUnseen:
-        outcome, pause = self._outcomes.get(job.plan.uid), _pause(problem)
+        outcome, pause = self._outcomes.get(job.uid), _pause(problem)
         before = outcome.made if outcome and outcome.terms == job.terms else None
         if pause is not None and isinstance(before, GoalUnseen) and before.retry_seconds is not None:
             pause = min(2 * before.retry_seconds, MOST_RETRY_SECONDS)
         return GoalUnseen(problem, pause)
+
+
+def _content(made: Planned | WorkedOut | GoalSeen) -> dict[str, int]:
+    """Return what the log says of it."""
+    if isinstance(made, GoalSeen):
+        return {"unmet": len(made.unmet)}
+    planned = made.planned if isinstance(made, WorkedOut) else made
+    return {"waves": len(planned.waves)}
 
 
 def _pause(made: Made) -> float | None:

@@ -15,12 +15,16 @@ from structlog.contextvars import bound_contextvars
 
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanStatus
+from reassign.api.window import Windows
 from reassign.controller.logs import named_as
 from reassign.controller.objects.reading import Unreadable, version
 from reassign.controller.objects.store import Store
+from reassign.controller.plans.automation import Automation
 from reassign.controller.plans.goal_watch import GoalReading
 from reassign.controller.plans.job import Job
+from reassign.controller.plans.orders import Orders, check_owner, recorded_orders
 from reassign.controller.plans.planner import Planner
+from reassign.controller.plans.waves import read_waves
 from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import permission_of
 from reassign.core.configs.desired import out_of_bounds
@@ -29,10 +33,11 @@ from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, bug_problem, render
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot
-from reassign.core.plans.decide import decide_plan, next_wave, refused
+from reassign.core.plans.decide import decide_plan, refused
 from reassign.core.plans.goal import is_watched
 from reassign.core.plans.model import (
     AddFinalizer,
+    CancelEntries,
     CreateWave,
     DeleteWave,
     GoalSeen,
@@ -54,6 +59,7 @@ from reassign.core.plans.model import (
     manifest_digest,
     unended,
 )
+from reassign.core.plans.progress import next_wave
 from reassign.core.plans.windows import windows_at
 from reassign.errors import ApiServerError, ConflictError, Reason, ReassignError
 from reassign.kafka.connection import Connection
@@ -85,6 +91,8 @@ class PlanInputs:
     goals: GoalReading | None = None
     """What was read just now for the plans whose goals are watched."""
     is_settled: IsSettled = lambda _: True
+    orders: Orders | None = None
+    """What the owners of plans have decided; None where nothing was decided, and what their records say holds."""
 
     def rendered(self, plan: PlanResource, known: T) -> T | Problem:
         """Return what is known, or the problem as the plan's namespace may read it."""
@@ -101,22 +109,27 @@ class Plans:
         self._kube = kube
         self._writer = writer
         self.planner = planner
+        self.automation = Automation(store, kube, writer, planner)
+        """The owners of plans."""
 
     def next_waves(self, key: ClusterKey) -> set[str]:
         """Return the uids of the waves that are compared with a cluster at its next observation."""
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
-        found = (next_wave(plan, _read(self._store.waves(plan))) for plan in plans)
+        found = (next_wave(plan, read_waves(self._store, plan)[0]) for plan in plans)
         return {wave.uid for wave in found if wave}
 
     def watched(self, key: ClusterKey) -> list[PlanResource]:
-        """Return the plans whose goals are observed again and again."""
-        return [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource) and is_watched(plan)]
+        """Return the plans whose goals are observed again and again. What an owner wants is watched by its owner."""
+        owned = recorded_orders(self._store, key).owners
+        plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
+        return [plan for plan in plans if is_watched(plan) and plan.uid not in owned]
 
     def outside_windows(self, key: ClusterKey, now: datetime) -> set[str]:
-        """Return the uids of the waves that have not ended, and whose plans have windows and none open now."""
+        """Return the uids of the waves that have not ended, and whose plans, or owners, have windows and none open."""
+        owners = recorded_orders(self._store, key).owners
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
-        closed = [plan for plan in plans if not _is_open(plan, now)]
-        return {wave.uid for plan in closed for wave in unended(_read(self._store.waves(plan)))}
+        closed = [plan for plan in plans if not _is_open(owners.get(plan.uid, plan).spec.windows, now)]
+        return {wave.uid for plan in closed for wave in unended(read_waves(self._store, plan)[0])}
 
     async def serve_cluster(
         self,
@@ -127,6 +140,7 @@ class Plans:
         wake: Callable[[], object],
         goals: GoalReading | None = None,
         is_settled: IsSettled = lambda _: True,
+        orders: Orders | None = None,
     ) -> float | None:
         """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
         permission, throttle = permission_of(cluster), ConfigRules.of(cluster.spec)
@@ -144,7 +158,7 @@ class Plans:
 
         key = cluster.metadata.namespace, cluster.metadata.name
         judged = frozenset(resource.uid for resource in resources)
-        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, goals, is_settled))
+        return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, goals, is_settled, orders))
 
     async def have_wait(self, key: ClusterKey, problem: Problem) -> None:
         """Say on the plans of a cluster why nothing of them may begin."""
@@ -153,6 +167,8 @@ class Plans:
     async def serve(self, key: ClusterKey, inputs: PlanInputs) -> float | None:
         """Reconcile each plan; return in how many seconds to do so again, None where nothing is urgent."""
         self.planner.keep(self._store.uids())
+        if inputs.orders is None:
+            inputs = replace(inputs, orders=recorded_orders(self._store, key))
         pauses = [await self._safely(plan, inputs) for plan in self._store.plans(key)]
         return min((pause for pause in pauses if pause is not None), default=None)
 
@@ -187,9 +203,7 @@ class Plans:
         if isinstance(plan, Unreadable):
             await self._say(plan, plan.problem)
             return None
-        labelled = self._store.waves(plan)
-        waves = _read(labelled)
-        unread = [_unread(wave) for wave in labelled if isinstance(wave, Unreadable)]
+        waves, unread = read_waves(self._store, plan)
         current = next_wave(plan, waves)
         wave = self._store.resource(current.uid) if isinstance(current, Settled) else current
         seen = inputs.rendered(plan, inputs.seen(plan, wave))
@@ -201,14 +215,15 @@ class Plans:
         made: Planned | Problem | None = None
         if isinstance(found, GoalSeen | GoalUnseen):
             goal = found
-        elif found:
+        elif isinstance(found, Planned | Problem):
             made = inputs.rendered(plan, found)
         elif inputs.goals and job:
             goal = inputs.goals.of(plan, job)
         if isinstance(goal, GoalUnseen):
             goal = replace(goal, problem=inputs.rendered(plan, goal.problem))
         now = self._kube.now()
-        decision = decide_plan(plan, waves, seen, made, now, unread, goal, inputs.is_settled)
+        order = inputs.orders.of(plan) if inputs.orders else None
+        decision = decide_plan(plan, waves, seen, made, now, unread, goal, inputs.is_settled, order)
         status = await self._act(plan, decision, inputs)
         kept = self._store.plan(plan.uid)
         if kept and (kept.generation, kept.deleted) == (plan.generation, plan.deleted):
@@ -254,11 +269,15 @@ class Plans:
                 self._store.put(await self._created(manifest))
             case StartWave(wave):
                 await self._check_current(plan)
+                if owner := inputs.orders.owners.get(plan.uid) if inputs.orders else None:
+                    await check_owner(self._kube, owner)
                 await self._write(wave, lambda obj: self._kube.suspend(obj, False))
             case SuspendWave(wave):
                 await self._write(wave, lambda obj: self._kube.suspend(obj, True))
             case DeleteWave(wave):
                 await self._write(wave, self._kube.delete)
+            case CancelEntries(wave, partitions):
+                await self._write(wave, lambda obj: self._kube.remove_entries(obj, partitions))
 
     async def _created(self, manifest: Manifest) -> Object:
         try:
@@ -292,28 +311,11 @@ class Plans:
             self._store.put(written)
 
 
-def _is_open(plan: PlanResource, now: datetime) -> bool:
+def _is_open(windows: Windows, now: datetime) -> bool:
     try:
-        return windows_at(plan.spec.windows, now).is_open
-    except Exception:  # a bug, which the plan reports when it is served
+        return windows_at(windows, now).is_open
+    except Exception:  # a bug, which the plan, or its owner, reports when it is served
         return False
-
-
-def _read(waves: Sequence[Resource | Settled | Unreadable]) -> list[Resource | Settled]:
-    return [wave for wave in waves if not isinstance(wave, Unreadable)]
-
-
-def _unread(wave: Unreadable) -> Unread:
-    meta, status = wave.obj["metadata"], wave.obj.get("status", {})
-    return Unread(
-        uid=wave.uid,
-        version=version(wave.obj),
-        namespace=wave.namespace,
-        name=wave.name,
-        ended=bool(status.get("completionTime")) and not wave.holds,
-        deleted=bool(meta.get("deletionTimestamp")),
-        problem=wave.problem,
-    )
 
 
 def _same(found: Object, manifest: Manifest) -> bool:
@@ -325,7 +327,7 @@ def _same(found: Object, manifest: Manifest) -> bool:
 
 def _name(step: PlanStep) -> str | None:
     match step:
-        case StartWave(wave) | SuspendWave(wave) | DeleteWave(wave):
+        case StartWave(wave) | SuspendWave(wave) | DeleteWave(wave) | CancelEntries(wave):
             return wave.name
         case CreateWave(manifest):
             return str(manifest["metadata"]["name"])

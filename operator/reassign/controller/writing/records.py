@@ -13,12 +13,15 @@ import structlog
 
 from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.reassignment_record import (
+    OwnerKind,
     ReassignmentRecordSpec,
     RecordedClusterRef,
     RecordedConfigs,
+    RecordedDecommission,
 )
 from reassign.controller.objects.part import Owner, Part, owner_of
 from reassign.controller.objects.store import Store, refresh
+from reassign.core.automation.model import DecommissionResource
 from reassign.core.cluster import where_throttled
 from reassign.core.configs.diff import with_taken_over
 from reassign.core.model.read_back import DeclaredCluster
@@ -99,6 +102,18 @@ class Records:
         if throttle is None:
             await self.release(cluster.metadata.uid)
 
+    async def write_decommission(self, it: DecommissionResource, record: RecordedDecommission) -> None:
+        """Write how far a BrokerDecommission is."""
+        part = next(iter(self._store.parts(it.uid)), None)
+        written = ReassignmentRecordSpec(
+            cluster_ref=RecordedClusterRef(namespace=it.namespace, name=it.spec.cluster_ref.name),
+            owner_kind=OwnerKind.BROKER_DECOMMISSION,
+            part=0,
+            decommission=record,
+        )
+        owner = Owner(Kind.BROKER_DECOMMISSION, it.namespace, it.name, it.uid)
+        await self._write(owner, part, written, it.has_finalizer)
+
     async def take_over(self, cluster: DeclaredCluster, other: str) -> None:
         """Move the throttles set for another KafkaCluster, by its uid, into the record of this one, there first.
 
@@ -149,7 +164,10 @@ class Records:
                 continue
             if found:
                 continue
-            if owner.kind is not Kind.KAFKA_CLUSTER:
+            if owner.kind is Kind.BROKER_DECOMMISSION:
+                log.warning("gone without its finalizer", **named)
+                await self.release(owner.uid)
+            elif owner.kind is not Kind.KAFKA_CLUSTER:
                 log.warning("gone without its finalizer", **named)
                 self._store.is_gone(owner, now)
             elif self._is_forsaken(owner.uid):

@@ -14,6 +14,7 @@ from datetime import datetime
 import structlog
 from pydantic import ValidationError
 
+from reassign.api.broker_decommission import BrokerDecommissionStatus
 from reassign.api.common import Condition
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
@@ -23,9 +24,10 @@ from reassign.controller.objects.reading import Unreadable, version, wish
 from reassign.controller.objects.store import Store, refresh
 from reassign.controller.writing.records import Records
 from reassign.controller.writing.write_budget import WriteBudget
+from reassign.core.automation.model import DecommissionResource
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
-from reassign.core.model.read_back import PlanStatusReadBack, StatusReadBack
+from reassign.core.model.read_back import DecommissionStatusReadBack, PlanStatusReadBack, StatusReadBack
 from reassign.core.model.record import Entry, Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
@@ -36,6 +38,7 @@ from reassign.core.report.events import (
     Event,
     Happened,
     cancellations,
+    decommission_transitions,
     halvings,
     order_not_restored,
     plan_transitions,
@@ -50,7 +53,7 @@ from reassign.text import counted, listed
 
 log = structlog.get_logger()
 
-Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus
+Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus | BrokerDecommissionStatus
 
 PROGRESS_SECONDS = 5.0
 PROGRESS_BYTES_PER_SECOND = 1_000_000
@@ -78,12 +81,12 @@ class Writer:
         """Return the time by the API server's clock, by which the times of our resources are written."""
         return self._kube.now()
 
-    async def hold(self, resource: Resource | PlanResource) -> Resource | None:
+    async def hold(self, resource: Resource | PlanResource | DecommissionResource) -> Resource | None:
         """Put our finalizer on a resource, so that its deletion waits for us; return the resource as it is then."""
         self._store.learn(resource.uid, await self._kube.add_finalizer(self._object(resource)))
         return self._store.resource(resource.uid) if isinstance(resource, Resource) else None
 
-    async def remove_finalizer(self, resource: Resource | PlanResource) -> None:
+    async def remove_finalizer(self, resource: Resource | PlanResource | DecommissionResource) -> None:
         """Take our finalizer off: there is nothing that a deletion would have to cancel."""
         await self.records.release(resource.uid)
         if isinstance(resource, Resource) and resource.owner_gone:
@@ -234,12 +237,23 @@ class Writer:
         if status != plan.status:
             await self._write_status(self._object(plan), plan.status, status)
 
+    async def write_decommission(self, it: DecommissionResource, status: BrokerDecommissionStatus) -> None:
+        """Write the status of a BrokerDecommission if it changed.
+
+        Raises ConflictError when the object is not the one judged.
+        """
+        if status != it.status:
+            await self._write_status(self._object(it), it.status, status)
+
     async def record_cluster_event(self, key: ClusterKey, event: Event) -> None:
         if obj := self._store.cluster(key):
             await self.record_event(obj, event)
 
     async def _write_status(
-        self, obj: Object, before: Status | StatusReadBack | PlanStatusReadBack, after: Status
+        self,
+        obj: Object,
+        before: Status | StatusReadBack | PlanStatusReadBack | DecommissionStatusReadBack,
+        after: Status,
     ) -> bool:
         """Write a status and the events about it; return whether the object was still there."""
         written = await self._kube.write_status(obj, after.wire())
@@ -249,6 +263,8 @@ class Writer:
             return False
         if isinstance(before, ReassignmentPlanStatus) and isinstance(after, ReassignmentPlanStatus):
             events = plan_transitions(before, after)
+        elif isinstance(before, BrokerDecommissionStatus) and isinstance(after, BrokerDecommissionStatus):
+            events = decommission_transitions(before, after)
         else:
             events = transitions(before.conditions, after.conditions)
         if isinstance(before, PartitionReassignmentStatus) and isinstance(after, PartitionReassignmentStatus):
@@ -260,12 +276,14 @@ class Writer:
         return True
 
     async def refresh(
-        self, resource: Resource | PlanResource | Unread | Unreadable, kind: Kind = Kind.PARTITION_REASSIGNMENT
+        self,
+        resource: Resource | PlanResource | DecommissionResource | Unread | Unreadable,
+        kind: Kind = Kind.PARTITION_REASSIGNMENT,
     ) -> None:
         """Look at what the API server has, where a watch lags behind it."""
         await refresh(self._kube, self._store, kind, resource.namespace, resource.name, resource.uid)
 
-    def _object(self, resource: Resource | PlanResource) -> Object:
+    def _object(self, resource: Resource | PlanResource | DecommissionResource) -> Object:
         obj = self._store.get(resource.uid)
         if obj is None or version(obj) != resource.version:
             raise _changed(resource)
@@ -279,7 +297,7 @@ def _order_refused(entry: Entry) -> bool:
     return entry.problem is not None and entry.problem.reason is Reason.INVALID_REPLICA_ASSIGNMENT
 
 
-def _changed(resource: Resource | PlanResource) -> ConflictError:
+def _changed(resource: Resource | PlanResource | DecommissionResource) -> ConflictError:
     return ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
 
 

@@ -17,11 +17,33 @@ from reassign.core.automation.model import BrokersSeen, DecommissionResource, Pl
 from reassign.core.automation.scope import beyond
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
-from reassign.core.plans.model import Planned
+from reassign.core.plans.model import Planned, unended
+from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
-from reassign.text import counted
+from reassign.text import counted, named_brokers
 
 PLAN_IN_PROGRESS = "PlanInProgress"
+OF_THE_CLUSTER = frozenset(
+    {
+        Reason.CONNECTING,
+        Reason.CLUSTER_CLAIMED,
+        Reason.CLUSTER_DELETED,
+        Reason.CLUSTER_ID_CHANGED,
+        Reason.CLUSTER_NOT_FOUND,
+        Reason.CLUSTER_NOT_SUPPORTED,
+        Reason.CLUSTER_UNREACHABLE,
+        Reason.DUPLICATE_CLUSTER,
+        Reason.AUTHENTICATION_FAILED,
+        Reason.TOKEN_ENDPOINT_UNREACHABLE,
+        Reason.TOKEN_REFUSED,
+        Reason.INVALID_TOKEN_RESPONSE,
+        Reason.SECRET_NOT_FOUND,
+        Reason.SECRET_KEY_NOT_FOUND,
+        Reason.INVALID_SECRET,
+        Reason.API_SERVER_UNAVAILABLE,
+    }
+)
+"""Why a plan was stalled while its cluster was not served: over by now, though its status still says so."""
 
 
 def shown_digest(waves: Sequence[str], brokers: frozenset[int]) -> str:
@@ -35,11 +57,20 @@ def digest_of_nothing(it: DecommissionResource) -> str:
 
 
 def at_work(case: DecommissionCase) -> bool:
-    """Whether it is this one's turn, until its plan has ended: no other may begin."""
-    plan = case.it.record.plan
-    if plan is None or not plan.approved or case.it.finished:
+    """Whether it is this one's turn, until its plan has ended: no other may begin.
+
+    One that is suspended, or whose approval was taken away, has it for as long as something is in flight.
+    """
+    it, plan = case.it, case.it.record.plan
+    if plan is None or not plan.approved or it.finished:
         return False
-    return (not plan.retired and not case.it.deleted) or (case.plan is not None and case.plan.moving)
+    held = it.spec.suspend or not it.approved
+    return is_moving(case) or not (plan.retired or it.deleted or held)
+
+
+def is_moving(case: DecommissionCase) -> bool:
+    """Whether its plan has anything in flight."""
+    return case.plan is not None and case.plan.moving
 
 
 def may_begin(case: DecommissionCase) -> bool:
@@ -48,7 +79,7 @@ def may_begin(case: DecommissionCase) -> bool:
     if plan is None or plan.approved or plan.retired or found is None or it.deleted or isinstance(case.seen, Problem):
         return False
     fits = found.plan.planned and not found.done and plan.spec_digest == plan_spec_digest(case.spec)
-    held = it.spec.suspend or case.braked or trouble_of(case, found) or too_few(case, case.seen)
+    held = unreadable_window(case) or held_by(case) or trouble_of(case, found) or too_few(case, case.seen)
     return fits and not held and given(case, found)
 
 
@@ -93,6 +124,14 @@ def as_planned(found: PlanSeen) -> Planned:
     )
 
 
+def _to_be_filled(found: PlanSeen, avoid: frozenset[int]) -> set[int]:
+    """Return the brokers that get replicas by waves that have not ended, where the plan does not avoid all of these."""
+    if avoid <= set(found.plan.spec.goal.avoid_brokers or ()):
+        return set()
+    entries = (entry for wave in unended(found.waves) for entry in wave.spec.partitions)
+    return {broker for entry in entries for broker in {*entry.replicas} - {*(entry.expected_replicas or ())}}
+
+
 def awaiting(case: DecommissionCase, digest: str, what: str, reasons: Sequence[str] = ()) -> Standing:
     """Say that a plan waits for its approval; `reasons` are why an earlier one does not cover it."""
     it, named = case.it, case.it.spec.approved_digest
@@ -108,6 +147,12 @@ def awaiting(case: DecommissionCase, digest: str, what: str, reasons: Sequence[s
 def another_first(case: DecommissionCase) -> Standing:
     """Say whose turn it is."""
     return Standing(PLAN_IN_PROGRESS, f"the BrokerDecommission {case.first} goes first")
+
+
+def unreadable_window(case: DecommissionCase) -> Standing | None:
+    """Say that a window cannot be read, or never opens."""
+    problem = windows_at(case.it.spec.windows, case.now.time).problem
+    return Standing(problem.reason, problem.message) if problem else None
 
 
 def held_by(case: DecommissionCase) -> Standing | None:
@@ -139,12 +184,15 @@ def trouble_of(case: DecommissionCase, found: PlanSeen) -> str | None:
         return f"the spec of {plan.name} is not as it was created"
     if recorded and recorded.approved and recorded.digest != digest_of(case.it, found):
         return f"{plan.name} is not as it was approved"
+    if recorded and recorded.approved and (filled := case.avoid & _to_be_filled(found, case.avoid)):
+        return f"{plan.name} would fill {named_brokers(filled)}, which another BrokerDecommission empties"
     said = plan.status.conditions if plan.status.observed_generation == plan.generation else ()
     true = {c.type: c for c in said if c.status is ConditionStatus.TRUE}
     if stale := true.get("PlanStale"):
         return f"{plan.name} does not fit the cluster any more: {stale.message}"
     if plan.planned and found.spoilt:
         return f"{plan.name}: {found.spoilt.message}"
-    if (stalled := true.get("Stalled")) and not found.advancing:
+    stalled = true.get("Stalled")
+    if stalled and stalled.reason not in OF_THE_CLUSTER and not found.advancing:
         return f"{plan.name} does not go on: {stalled.message}"
     return None

@@ -62,14 +62,14 @@ class DecommissionCase:
     def spec(self) -> ReassignmentPlanSpec:
         """The spec of the plan that it needs now."""
         spec = self.it.spec
-        there = frozenset[int]() if isinstance(self.seen, Problem) else self.it.brokers & self.seen.brokers.keys()
+        seen = self.it.brokers | self.avoid if isinstance(self.seen, Problem) else self.seen.brokers.keys()
         template = spec.template
         if template.ttl_seconds_after_finished is None:
             template = template.model_copy(update={"ttl_seconds_after_finished": TTL_SECONDS})
         goal = Goal(
-            drain_brokers=tuple(sorted(there or self.it.brokers)),
+            drain_brokers=tuple(sorted(self.it.brokers & seen or self.it.brokers)),
             scope=Scope.DRAINED,
-            avoid_brokers=tuple(sorted(self.avoid)) or None,
+            avoid_brokers=tuple(sorted(self.avoid & seen)) or None,
         )
         return ReassignmentPlanSpec(
             cluster_ref=ClusterRef(name=spec.cluster_ref.name),

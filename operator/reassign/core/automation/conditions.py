@@ -20,6 +20,7 @@ from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.core.automation.emptiness import BrokerJudged
 from reassign.core.automation.model import DecommissionResource, PlanSeen
 from reassign.core.configs.cordons import CordonReason
+from reassign.core.model.problem import Problem
 from reassign.core.plans.conditions import summary_of
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.errors import Reason
@@ -126,6 +127,17 @@ def status_of(
     return it.status.model_copy(update=update)
 
 
+def refused(
+    it: DecommissionResource, status: BrokerDecommissionStatus, problem: Problem, now: datetime
+) -> BrokerDecommissionStatus:
+    """Return the status of a decommission whose step was refused: it is decided again at the next reconciliation."""
+    states = standing_states(Standing(problem.reason, f"{problem.message}; it is tried again"))
+    cordoned = (c for c in status.conditions if c.type == "Cordoned")
+    states += [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in cordoned]
+    after = conditions(it.status.conditions, states, it.generation, now)
+    return status.model_copy(update={"conditions": after})
+
+
 def _progress(plan: PlanSeen | None) -> str:
     return f"; {summary_of(plan.states)}" if plan and plan.plan.planned and not plan.done else ""
 
@@ -152,6 +164,7 @@ def made_plans(
 
 
 def deleted_plan(before: Sequence[MadePlan], name: str, now: datetime) -> tuple[MadePlan, ...]:
-    """Return the plans that a status lists, where this one was deleted."""
+    """Return the plans that a status lists, where this one was deleted; one that had ended before stays so."""
     update = {"outcome": PlanOutcome.DELETED, "completion_time": now}
-    return tuple(made.model_copy(update=update) if made.name == name else made for made in before)
+    ran = PlanOutcome.RUNNING
+    return tuple(m.model_copy(update=update) if m.name == name and m.outcome is ran else m for m in before)

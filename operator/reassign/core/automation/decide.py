@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reassign.core.automation.approval import at_work, may_begin
+from reassign.core.automation.approval import at_work, is_moving, may_begin
 from reassign.core.automation.case import DecommissionCase
 from reassign.core.automation.conditions import Standing, status_of
 from reassign.core.automation.decommission import decide_decommission
@@ -70,7 +70,7 @@ def decide_automation(
     found: dict[str, DecommissionDecision] = {}
     for case in cases:
         it = case.it
-        first = turn.name if turn and turn.uid != it.uid and not _at_work(case, errors) else None
+        first = turn.name if turn and turn.uid != it.uid else None
         try:
             found[it.uid] = decide_decommission(replace(case, first=first))
         except Exception as error:
@@ -92,9 +92,14 @@ def _of_others(it: DecommissionResource, all_of_them: Sequence[DecommissionResou
 
 
 def _turn(cases: Sequence[DecommissionCase], errors: dict[str, Exception]) -> DecommissionResource | None:
-    """Return the one that is at work, else the oldest that could begin."""
-    working = next((case.it for case in cases if _at_work(case, errors)), None)
-    return working or next((case.it for case in cases if _may_begin(case, errors)), None)
+    """Return the one that is at work, else the oldest that could begin.
+
+    Of two, one of which was suspended meanwhile, it is the one that has something in flight.
+    """
+    working = [case for case in cases if _at_work(case, errors)]
+    if working:
+        return next((case for case in working if case.it.uid not in errors and is_moving(case)), working[0]).it
+    return next((case.it for case in cases if _may_begin(case, errors)), None)
 
 
 def _at_work(case: DecommissionCase, errors: dict[str, Exception]) -> bool:

@@ -6,11 +6,12 @@ step needs to be known of later is recorded before it, so a crash between any tw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from reassign.api.broker_decommission import DecommissionState, MadePlan, PlanOutcome
+from reassign.api.common import ConditionStatus
 from reassign.api.reassignment_plan import Approval, Wave, WaveState
 from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.approval import (
@@ -25,6 +26,7 @@ from reassign.core.automation.approval import (
     held_by,
     too_few,
     trouble_of,
+    unreadable_window,
 )
 from reassign.core.automation.case import DecommissionCase, in_doubt, manifest_of, wanted_cordons
 from reassign.core.automation.conditions import Standing, deleted_plan, made_plans
@@ -50,13 +52,14 @@ from reassign.core.plans.conditions import summary_of
 from reassign.core.plans.model import AddFinalizer, RemoveFinalizer
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
-from reassign.text import counted, listed, named_brokers
+from reassign.text import counted, cut, listed, named_brokers
 
 LIFTING_SECONDS = 60.0
 """How long a deletion waits for a cordon to be lifted: then the KafkaCluster's record lifts it later."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 60, 3600
 """The waits for a further plan: each is twice the one before."""
 MOST_FAILURES = 3
+NO_FAILURES: Mapping[str, object] = {"failures": 0, "last_failure": None, "next_attempt": None}
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 3600, 21_600
 """The waits once so many plans in a row could not go on."""
 
@@ -66,9 +69,9 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     it, seen = case.it, case.seen
     view = View(case, it.record)
     if it.deleted:
-        return _take_down(view, it.deleted)
+        return _take_down(replace(view, timers={}), it.deleted)
     if it.finished:
-        return _finished(view)
+        return _finished(replace(view, timers={}))
     if not it.has_finalizer:
         return view.decided([AddFinalizer()], Standing(Reason.PLANNING, "it has just been seen"))
     if isinstance(seen, Problem):
@@ -80,7 +83,7 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     timers = {broker: judged.timer for broker, judged in brokers.items() if judged.timer}
     update: dict[str, object] = {"brokers": tuple(judged.record for judged in brokers.values() if judged.record)}
     if it.record.failures and it.status.observed_generation not in (None, -1, it.generation):
-        update |= {"failures": 0, "next_attempt": None, "next_plan": None}
+        update |= {**NO_FAILURES, "next_plan": None}
     view = View(case, it.record.model_copy(update=update), brokers, timers)
     if unknown := [broker for broker, judged in brokers.items() if judged.record is None]:
         message = f"{named_brokers(unknown, 'is')} not registered, and no replica names it: correct the brokers"
@@ -110,7 +113,7 @@ def _finished(view: View) -> DecommissionDecision:
     case = view.case
     it, found, plan = case.it, case.plan, case.it.record.plan
     steps: list[AutomationStep] = [RemoveFinalizer()] if it.has_finalizer else []
-    if found and plan and not found.done and (found.ends or not plan.approved):
+    if found and plan and not found.done and (_has_to_end(found) or not plan.approved):
         view = view.with_plan(retired=True)
         steps.clear()
         if not found.plan.deleted:
@@ -169,8 +172,7 @@ def _lost(view: View, plan: RecordedPlan) -> DecommissionDecision:
     """Go on without a plan that was deleted: it is not created again."""
     why = f"the plan {plan.name} was deleted"
     if plan.approved:
-        listing = deleted_plan(view.case.it.status.plans, plan.name, view.case.now.time)
-        return _cannot_go_on(view, why, [], listing)
+        return _cannot_go_on(view, why, [], _deleted(view, plan))
     now = view.case.now.time
     return view.with_plan(retired=True).with_record(next_plan=anew(now)).decided([], Standing(Reason.PLANNING, why))
 
@@ -180,12 +182,14 @@ def _cannot_go_on(
 ) -> DecommissionDecision:
     """Retire a plan, and have what is left planned anew: after three in a row much later."""
     now, before = view.case.now.time, view.record
-    failures = before.failures + 1
+    failures, last_failure = before.failures + 1, cut(why)
     attempt = before.next_attempt
     if failures >= MOST_FAILURES:
         attempt = grown(attempt, now, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
     further = grown(before.next_plan, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-    view = view.with_plan(retired=True).with_record(failures=failures, next_attempt=attempt, next_plan=further)
+    view = view.with_plan(retired=True).with_record(
+        failures=failures, last_failure=last_failure, next_attempt=attempt, next_plan=further
+    )
     return view.decided(steps, Standing(WAVE_IN_FLIGHT, f"{why}; what is left gets another plan"), listing)
 
 
@@ -208,7 +212,9 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
     if found.done:
         return _ended(view, found)
     digest = digest_of(it, found)
-    if held := held_by(case):
+    if it.record.approval and not it.approved and it.spec.approved_digest == digest:
+        view = view.with_record(approval=RecordedApproval(digest=digest, bytes=bytes_in(found.plan.status.waves)))
+    if held := unreadable_window(case) or held_by(case):
         return view.decided([], held._replace(digest=digest))
     if not given(case, found):
         reasons = (
@@ -244,24 +250,29 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
         return _ended(view, found)
     if not case.braked and (why := trouble_of(case, found)):
         return _cannot_go_on(view, why, [RetirePlan(found.plan)], listing)
-    windows = windows_at(it.spec.windows, case.now.time)
+    if not it.approved and it.spec.approved_digest == digest:
+        begun = bytes_in(found.states[: plan.begun_waves])
+        approval = RecordedApproval(digest=digest, bytes=bytes_in(found.states), begun_bytes=begun)
+        standing = Standing(WAVE_IN_FLIGHT, f"{found.plan.name} is approved again")
+        return view.with_record(approval=approval).decided([], standing, listing)
     if not it.approved:
         what = f"the approval of {plan.name} was withdrawn, and no further wave starts"
         return view.decided([], awaiting(case, digest, what), listing)
-    if held := held_by(case):
+    if held := unreadable_window(case) or held_by(case):
         return view.decided([], held, listing)
-    if windows.problem:
-        return view.decided([], Standing(windows.problem.reason, windows.problem.message), listing)
-    if not windows.is_open:
-        message = f"no window is open until {windows.opens:%Y-%m-%d %H:%M} UTC: no wave starts"
+    if case.first:
+        return view.decided([], another_first(case), listing)
+    if not (windows := windows_at(it.spec.windows, case.now.time)).is_open:
+        message = f"no window is open until {windows.opens_text}: no wave starts"
         return view.decided([], Standing(Reason.OUTSIDE_WINDOW, message), listing)
     if plan.begun_waves == 0 and (awaited := _awaited_cordons(view)):
         return view.decided([], Standing(WAVE_IN_FLIGHT, f"{named_brokers(awaited, 'is')} being cordoned"), listing)
     waves = found.states
     due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
-    if (approval := view.record.approval) and due > plan.begun_waves:
-        begun = approval.begun_bytes + bytes_in(waves[plan.begun_waves : due])
-        view = view.with_record(approval=approval.model_copy(update={"begun_bytes": begun})).with_plan(begun_waves=due)
+    if (counted_in := view.record.approval) and due > plan.begun_waves:
+        begun = counted_in.begun_bytes + bytes_in(waves[plan.begun_waves : due])
+        approval = counted_in.model_copy(update={"begun_bytes": begun})
+        view = view.with_record(approval=approval).with_plan(begun_waves=due)
     return view.decided([RunPlan(found.plan, due)], Standing(WAVE_IN_FLIGHT, _so_far(found)), listing)
 
 
@@ -291,7 +302,7 @@ def _listed(view: View, found: PlanSeen, outcome: PlanOutcome, *, begun: bool) -
 def _ended(view: View, found: PlanSeen) -> DecommissionDecision:
     """Look at the brokers again, once all waves are done."""
     further = grown(view.record.next_plan, view.case.now.time, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-    view = view.with_plan(retired=True).with_record(failures=0, next_attempt=None, next_plan=further)
+    view = view.with_plan(retired=True).with_record(**NO_FAILURES, next_plan=further)
     listing = _listed(view, found, PlanOutcome.SUCCEEDED, begun=True)
     return view.decided([], Standing(WAVE_IN_FLIGHT, f"{found.plan.name} is done: the brokers are looked at"), listing)
 
@@ -301,27 +312,47 @@ def _ended(view: View, found: PlanSeen) -> DecommissionDecision:
 
 def _after_plan(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSeen | None) -> DecommissionDecision:
     """Bring a plan that starts nothing more to its end, and go on without it."""
-    if found is None or found.done:
+    if found is None:
+        return _listing(_without_plan(view, seen), _deleted(view, plan))
+    if found.done:
         return _without_plan(view, seen)
     if not plan.approved:
         steps = [] if found.plan.deleted else [DeletePlan(found.plan)]
         return view.decided(steps, Standing(Reason.PLANNING, f"{plan.name} is being deleted"))
-    retire = [] if found.plan.deleted else [RetirePlan(found.plan)]
-    if found.ends:
+    if _has_to_end(found):
+        retire = [] if found.plan.deleted else [RetirePlan(found.plan)]
         listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
+        if found.plan.deleted:
+            listing = _deleted(view, plan)
         message = f"{plan.name} starts nothing more, and what it has in flight comes to its end"
         return view.decided(retire, Standing(WAVE_IN_FLIGHT, message), listing)
     listing = _listed(view, found, PlanOutcome.RETIRED, begun=plan.begun_waves > 0)
-    decision = _without_plan(view, seen)
-    status = decision.status.model_copy(update={"plans": listing})
-    return replace(decision, steps=[*retire, *decision.steps], status=status)
+    if found.plan.deleted:
+        listing = _deleted(view, plan)
+    return _listing(_without_plan(view, seen), listing)
+
+
+def _deleted(view: View, plan: RecordedPlan) -> tuple[MadePlan, ...]:
+    return deleted_plan(view.case.it.status.plans, plan.name, view.case.now.time)
+
+
+def _has_to_end(found: PlanSeen) -> bool:
+    """Whether a plan that starts nothing more has not come to its end, or its status does not say so yet."""
+    return found.ends or not (found.over or found.plan.deleted)
+
+
+def _listing(decision: DecommissionDecision, plans: Sequence[MadePlan]) -> DecommissionDecision:
+    return replace(decision, status=decision.status.model_copy(update={"plans": tuple(plans)}))
 
 
 def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
     """Go on while no plan runs: the brokers are empty, or another plan is to come."""
     case = view.case
-    it, now, record = case.it, case.now.time, view.record
+    now, record = case.now.time, view.record
     if record.approval and view.empty:
+        said = any(c.type == "Empty" and c.status is ConditionStatus.TRUE for c in case.it.status.conditions)
+        if not said and (awaited := _awaited_cordons(view)):
+            return view.decided([], Standing(WAVE_IN_FLIGHT, f"{named_brokers(awaited, 'is')} being cordoned"))
         return decided_empty(view, seen)
     unseen = next(
         (
@@ -335,16 +366,13 @@ def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
         if unseen is None:
             unseen = next(judged.emptiness for judged in view.brokers.values() if not judged.emptiness.empty)
         return view.decided([], Standing(unseen.reason or BROKER_NOT_EMPTY, unseen.message))
-    if problem := windows_at(it.spec.windows, now).problem:
-        return view.decided([], Standing(problem.reason, problem.message))
-    if few := too_few(case, seen):
-        return view.decided([], few)
-    if held := held_by(case):
+    if held := unreadable_window(case) or too_few(case, seen) or held_by(case):
         return view.decided([], held)
     if not view.left:
         return _nothing_to_move(view, "nothing would move", [])
     if (attempt := record.next_attempt) and attempt.until > now:
-        message = f"{record.failures} plans in a row could not go on; the next one is made at {attempt.until:%H:%M} UTC"
+        message = f"{record.failures} plans in a row could not go on, the last one since {record.last_failure}; "
+        message += f"the next one is made at {attempt.until:%H:%M} UTC"
         return view.decided([], Standing(Reason.PLAN_FAILED, message))
     if (wait := record.next_plan) and wait.until > now:
         message = f"{_left(view)}; the next plan is made at {wait.until:%H:%M:%S} UTC"

@@ -124,8 +124,7 @@ def _of_logs(it: DecommissionResource, broker: int, found: BrokerSeen, seen: Bro
         if left:
             break
         since = read.at
-    cordoned = found.cordoned_at is not None and newest - found.cordoned_at >= CONFIRM_SECONDS
-    if cordoned or newest - since >= CONFIRM_SECONDS:
+    if newest - (since if found.cordoned_at is None else found.cordoned_at) >= CONFIRM_SECONDS:
         return Emptiness(seen_up=True)
     return Emptiness(Reason.NOT_OBSERVED, f"broker {broker} has no replicas, and is asked for its logs once more")
 

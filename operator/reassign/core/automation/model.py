@@ -22,7 +22,6 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.read_back import DecommissionStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
-from reassign.core.plans.decide import WaveProgress, wave_progress
 from reassign.core.plans.model import (
     AddFinalizer,
     Manifest,
@@ -33,6 +32,7 @@ from reassign.core.plans.model import (
     says,
     unended,
 )
+from reassign.core.plans.progress import WaveProgress, wave_progress
 
 
 @dataclass(frozen=True)
@@ -185,13 +185,19 @@ class PlanSeen:
 
     @property
     def moving(self) -> bool:
-        """Whether anything of it is in flight."""
-        return any(active(wave.record) for wave in unended(self.waves))
+        """Whether anything of it is in flight, or may come to be: a wave has been let go."""
+        return any(active(w.record) or not (w.spec.suspend or w.deleted) for w in unended(self.waves))
 
     @property
     def ends(self) -> bool:
-        """Whether it is retired and has not ended: something is in flight, or a wave is to be deleted."""
-        return any(active(wave.record) or not wave.deleted for wave in unended(self.waves))
+        """Whether it is retired and has not ended: something is in flight, or may be, or a wave is to be deleted."""
+        unread = any(not (wave.ended or wave.deleted) for wave in self.unread)
+        return unread or any(active(wave.record) or not wave.deleted for wave in unended(self.waves))
+
+    @property
+    def over(self) -> bool:
+        """Whether its status says that it was retired, and has ended."""
+        return any(c.type == "Succeeded" and c.reason == "Retired" for c in self.plan.status.conditions)
 
     @property
     def spoilt(self) -> Problem | None:

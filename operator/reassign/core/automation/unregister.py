@@ -34,9 +34,12 @@ def decided_empty(view: View, seen: BrokersSeen) -> DecommissionDecision:
     sent = [broker for broker in down if in_doubt(it, broker, case.now.time)]
     if sent or view.after:
         return view.decided([], standing._replace(message=f"{named} empty; one that is down is being unregistered"))
-    if voters := [broker for broker in down if seen.voters is not None and broker in seen.voters]:
+    if voters := [broker for broker in down if broker in (seen.voters or ())]:
         message = f"{named} empty; {named_brokers(voters)} cannot be unregistered as a voter of the controller quorum"
         return view.decided([], standing._replace(reason="QuorumVoter", message=message))
+    if seen.voters is None:
+        message = f"{named} empty; the voters of the controller quorum are not known, so none is unregistered"
+        return view.decided([], standing._replace(reason=Reason.NOT_OBSERVED, message=message))
     if unseen := [broker for broker in down if not view.brokers[broker].emptiness.seen_up]:
         message = f"{named} empty; {named_brokers(unseen)} was never seen empty while up, so it is not unregistered"
         return view.decided([], standing._replace(reason=Reason.NOT_OBSERVED, message=message))

@@ -62,10 +62,12 @@ class View:
         times += [wait.until for wait in (self.record.next_plan, self.record.next_attempt) if wait and wait.until > now]
         changes = min((time for time in times if time), default=None)
         timers = case.timers if self.timers is None else self.timers
+        cordons = wanted_cordons(it, case.cluster, now)
+        cordons |= wanted_cordons(replace(it, record=self.record), case.cluster, now) & case.cluster.cordons
         return DecommissionDecision(
             steps,
             status,
-            wanted_cordons(it, case.cluster, now),
+            cordons,
             {b: timers[b] for b in it.brokers & timers.keys()},
             changes,
         )

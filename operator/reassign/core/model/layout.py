@@ -22,6 +22,8 @@ class Layout:
     """By topic, how many partitions have how many replicas; of a partition in flight the target's."""
     log_dirs: LogDirs = field(default_factory=dict)
     """Of the brokers that were asked and answered. They show logs of topics that may not be described, too."""
+    cordoned: Mapping[int, bool | None] = field(default_factory=dict)
+    """Whether brokers are cordoned, of those that were asked and answered; None where their version does not say."""
     unread: frozenset[str] = frozenset()
     """Topics that are there, and could not be read, or not their configurations."""
     lists_fenced: bool = False

@@ -57,6 +57,7 @@ WISHED = frozenset(
         Reason.PAUSED,
         Reason.CANCELLED_BY_BRAKE,
         Reason.AWAITING_APPROVAL,
+        Reason.RETIRED,  # it waits for nothing
     }
 )
 """Waits that a user asked for: they never time out."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from reassign.api.common import Condition
 from reassign.api.goal import GoalPart
+from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import PLAN_LABEL, ReassignmentPlanStatus, Unmet, Wave, WaveState
 from reassign.core.model.problem import Problem
 from reassign.core.model.progress import duration
@@ -16,6 +18,7 @@ from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.waits import PASSES
 from reassign.core.plans.model import (
     AddFinalizer,
+    CancelEntries,
     CreateWave,
     DeleteWave,
     GoalUnseen,
@@ -30,9 +33,12 @@ from reassign.core.plans.model import (
     stall_of,
 )
 from reassign.core.plans.windows import WindowState
-from reassign.core.report.conditions import ConditionState, unsettled
+from reassign.core.report.conditions import ConditionState, conditions, unsettled
 from reassign.errors import Reason
 from reassign.text import amount, counted, listed
+
+OWNER = "the BrokerDecommission that owns the plan"
+OWNER_DECIDES = f"{OWNER} decides when it runs, so approve or resume that one"
 
 
 def states_of(
@@ -45,10 +51,13 @@ def states_of(
     fenced: Problem | None,
     ahead: Sequence[Resource],
     windows: WindowState,
+    *,
+    owned: bool,
 ) -> list[ConditionState]:
     """Return the conditions of a plan that is made and not carried out yet.
 
-    The next wave waits for metadata to show what became of the `awaited` partitions, and for `fenced` brokers.
+    The next wave waits for metadata to show what became of the `awaited` partitions, and for `fenced` brokers. Of a
+    plan that is `owned` its owner decides.
     """
     in_flight = [current] if current and current not in ahead and active(current.record) else []
     moving = bool(in_flight) or any(active(wave.record) for wave in ahead)
@@ -61,8 +70,10 @@ def states_of(
     if plan.spec.suspend:
         return _held(plan, moving, Reason.SUSPENDED, "spec.suspend is true")
     if differs or plan.status.stale_digest:
-        message = f"{_stale(plan, differs)}{goes_on}"
+        message = f"{_stale(plan, differs, owned=owned)}{goes_on}"
         return [*unsettled(Reason.PLAN_STALE, message), ConditionState("PlanStale", True, Reason.PLAN_STALE, message)]
+    if not plan.approved and owned:
+        return _held(plan, moving, Reason.AWAITING_APPROVAL, OWNER_DECIDES)
     if not plan.approved:
         return _unapproved(plan, goes_on)
     if not windows.is_open:
@@ -130,8 +141,10 @@ def _goal_met(status: ReassignmentPlanStatus) -> ConditionState:
     return ConditionState("GoalMet", False, reason, f"{said}{_unmet(parts)}")
 
 
-def _stale(plan: PlanResource, differs: Sequence[str]) -> str:
+def _stale(plan: PlanResource, differs: Sequence[str], *, owned: bool) -> str:
     what = "; ".join(differs) if differs else "the cluster is as the plan expects it again"
+    if owned:
+        return f"the cluster is not as the next wave expects it: {what}. {OWNER} has another plan made"
     anew = "or have it planned anew: delete the plan and apply it again, or change its goal"
     if plan.status.stale_digest is None:
         return f"the cluster is not as the next wave expects it: {what}. Bring it back to that, {anew}"
@@ -184,6 +197,8 @@ def refusal(step: PlanStep) -> str:
             return f"the PartitionReassignment {wave.name} cannot be suspended"
         case DeleteWave(wave):
             return f"the PartitionReassignment {wave.name} cannot be deleted"
+        case CancelEntries(wave):
+            return f"partitions cannot be taken out of the PartitionReassignment {wave.name}"
         case AddFinalizer():
             return "the finalizer of the plan cannot be set"
     return "the finalizer of the plan cannot be removed"
@@ -207,3 +222,17 @@ def stalls(waves: Sequence[Resource]) -> str:
 
 def names(waves: Sequence[Resource | Unread]) -> str:
     return listed(wave.name for wave in waves)
+
+
+def status_of(
+    plan: PlanResource,
+    status: ReassignmentPlanStatus,
+    states: Sequence[ConditionState],
+    now: datetime,
+    unseen: GoalUnseen | None = None,
+) -> ReassignmentPlanStatus:
+    """Return a status with these conditions, for the plan's generation."""
+    timeout = plan.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
+    goal = () if any(state.type == "GoalMet" for state in states) else goal_met(status, unseen)
+    after = conditions(plan.status.conditions, [*states, *goal], plan.generation, now, timeout)
+    return status.model_copy(update={"observed_generation": plan.generation, "conditions": after})

@@ -1,7 +1,7 @@
 """Decide: what is to be done about one ReassignmentPlan, and what its status says.
 
 One wave at a time, and none without approval. A plan is made anew only when what it was made from changes, and only
-after what is in flight of it has come to its end.
+after what is in flight of it has come to its end. Of a plan that automation made only its owner's order counts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from functools import partial
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.goal import GoalPart
 from reassign.api.limits import MAX_WAVES
-from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
-from reassign.api.reassignment_plan import Approval, BalanceStatus, ReassignmentPlanStatus, Wave, WaveState
+from reassign.api.reassignment_plan import Approval, BalanceStatus, ReassignmentPlanStatus, WaveState
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.plans import staleness
-from reassign.core.plans.conditions import done, goal_met, names, refusal, stalls, states_of, summary_of
+from reassign.core.plans.conditions import done, names, refusal, stalls, states_of, status_of
 from reassign.core.plans.goal import cut_short
 from reassign.core.plans.model import (
     AddFinalizer,
@@ -35,6 +34,7 @@ from reassign.core.plans.model import (
     ObserveGoal,
     PlanDecision,
     Planned,
+    PlanOrder,
     PlanResource,
     PlanStep,
     RemoveFinalizer,
@@ -43,16 +43,14 @@ from reassign.core.plans.model import (
     Unread,
     begun,
     plan_digest,
-    state_of,
     unended,
 )
+from reassign.core.plans.progress import WRITES, WaveProgress, as_succeeded, running, unreadable_problem, wave_progress
+from reassign.core.plans.retire import is_over, over, retire
 from reassign.core.plans.windows import WindowState, windows_at
-from reassign.core.report.conditions import ConditionState, conditions, unsettled
+from reassign.core.report.conditions import ConditionState, unsettled
 from reassign.errors import Reason
-from reassign.text import cut, named_brokers, plural
-
-WRITES = 50
-"""Waves that are made, or deleted, in one reconciliation of a plan: the moves of its cluster wait meanwhile."""
+from reassign.text import cut, listed, named_brokers, plural
 
 OBSERVED_ONCE = (GoalPart.RACKS, GoalPart.BALANCE)
 """Observed after the last wave, and not again: they drift with traffic."""
@@ -69,21 +67,36 @@ def decide_plan(
     unread: Sequence[Unread] = (),
     goal: GoalSeen | GoalUnseen | None = None,
     is_settled: IsSettled = lambda _: True,
+    order: PlanOrder | None = None,
 ) -> PlanDecision:
     """Decide what to do about a plan, given the PartitionReassignments that are labelled as its waves.
 
     `made` is what planning came to for the spec and the KafkaCluster as they are, if it has been tried; `unread` are
     waves that cannot be read; `goal` is what was observed of the goal since all waves are done, or why nothing was. A
-    wave waits, and is not compared with the cluster, where a partition of it is not settled.
+    wave waits, and is not compared with the cluster, where a partition of it is not settled. `order` is what the owner
+    of a plan has decided, None for a plan that users made.
     """
     if plan.deleted:
         return _take_down(plan, waves, unread, now)
+    if is_over(plan, waves, unread, order):
+        return over(plan, waves, now)
+    if order and order.retired and not (plan.planned and wave_progress(plan, waves, unread, held=True).done):
+        return retire(plan, waves, unread, order.lost, now)
+    if order:
+        plan = _ordered(plan, order)
     windows = windows_at(plan.spec.windows, now)
     if plan.planned:
-        decision = _carry_out(plan, waves, unread, seen, now, goal, is_settled, windows)
+        decision = _carry_out(plan, waves, unread, seen, now, goal, is_settled, windows, order)
     else:
-        decision = _plan_anew(plan, waves, unread, seen, made, now, is_settled, windows)
+        decision = _plan_anew(plan, waves, unread, seen, made, now, is_settled, windows, order)
     return _with_windows(plan, decision, windows)
+
+
+def _ordered(plan: PlanResource, order: PlanOrder) -> PlanResource:
+    """Return a plan as its owner approves, suspends and times it."""
+    approval = Approval.NOT_REQUIRED if order.waves else Approval.REQUIRED
+    own = {"approval": approval, "approved_digest": None, "suspend": False, "windows": ()}
+    return replace(plan, spec=plan.spec.model_copy(update=own))
 
 
 def refused(
@@ -100,7 +113,7 @@ def refused(
     moving = isinstance(step, SuspendWave) or any(wave.state is WaveState.RUNNING for wave in status.waves)
     kept = ({"PlanStale", "Reconciling"} if moving else {"PlanStale"}) - {state.type for state in states}
     states += _said(c for c in status.conditions if c.type in kept)
-    return _status(plan, status, states, now)
+    return status_of(plan, status, states, now)
 
 
 def _take_down(
@@ -117,7 +130,7 @@ def _take_down(
         return PlanDecision([RemoveFinalizer()], status)
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
     states = unsettled("Deleting", f"{message}: {names(waited)}{stalls(left)}")
-    return PlanDecision(_deletes(waited), _status(plan, status, states, now))
+    return PlanDecision(_deletes(waited), status_of(plan, status, states, now))
 
 
 def _deletes(waves: Sequence[Resource | Unread]) -> list[DeleteWave]:
@@ -136,21 +149,22 @@ def _plan_anew(
     now: datetime,
     is_settled: IsSettled,
     windows: WindowState,
+    order: PlanOrder | None,
 ) -> PlanDecision:
     nothing = ReassignmentPlanStatus(conditions=plan.status.conditions)
 
     def so_far(steps: Sequence[PlanStep], states: Sequence[ConditionState]) -> PlanDecision:
-        return PlanDecision(steps, _status(plan, nothing, states, now))
+        return PlanDecision(steps, status_of(plan, nothing, states, now))
 
     if not plan.has_finalizer:
         return so_far([AddFinalizer()], planning("the plan is about to be made"))
     left = unended(waves)
     if moving := [wave for wave in left if active(wave.record) or not wave.spec.suspend]:
-        holds = [SuspendWave(wave) for wave in _running(moving)]
+        holds = [SuspendWave(wave) for wave in running(moving)]
         message = "what is in flight of the plan before comes to its end first"
         return so_far(holds, planning(f"{message}: {names(moving)}{stalls(moving)}"))
     if lost := [wave for wave in unread if not wave.ended]:
-        problem = _unreadable(lost[0])
+        problem = unreadable_problem(lost[0])
         return so_far([], unsettled(problem.reason, problem.message))
     wanted = _wanted(made) if isinstance(made, Planned) else {}
     if obsolete := [wave for wave in left if wave.deleted or wanted.get(wave.name) != wave.digest]:
@@ -179,7 +193,8 @@ def _plan_anew(
         }
     )
     # no wave starts before status says of what
-    return replace(_carry_out(replace(plan, status=written), waves, [], seen, now, None, is_settled, windows), steps=[])
+    planned = replace(plan, status=written)
+    return replace(_carry_out(planned, waves, [], seen, now, None, is_settled, windows, order), steps=[])
 
 
 def _too_many(made: Planned) -> Problem:
@@ -196,23 +211,6 @@ def _wanted(made: Planned) -> Mapping[str, str]:
 
 
 # --- Carrying it out ---
-
-
-@dataclass(frozen=True, slots=True)
-class WaveProgress:
-    """How far the waves of a plan are."""
-
-    status: ReassignmentPlanStatus
-    """The plan's status, with the waves as they are now."""
-    current: Resource | None
-    """The first wave that is not done, where it is there and can be read."""
-    due: Resource | None
-    """The current wave, where it is the next to start: it is suspended, the plan is not held, and no wave is spoilt."""
-    running: Sequence[Resource]
-    """Waves that have not ended, and are neither suspended nor being deleted."""
-    spoilt: Problem | None
-    """What has become of a wave that keeps the others from starting."""
-    done: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,21 +242,27 @@ def _carry_out(
     goal: GoalSeen | GoalUnseen | None,
     is_settled: IsSettled,
     windows: WindowState,
+    order: PlanOrder | None,
 ) -> PlanDecision:
     """Start the next wave when it may, suspend what another client started, and say how things stand."""
     held = plan.spec.suspend or not windows.is_open
     progress = wave_progress(plan, waves, unread, held)
     if progress.done:
-        return _carried_out(plan, progress.status, seen, now, goal)
+        return _carried_out(plan, progress.status, seen, now, goal, approved=plan.approved or order is not None)
     progress = replace(progress, status=_forecast(progress.status))
     if not plan.has_finalizer:
         states = unsettled("WaveDue", "a wave is not done any more")
-        return PlanDecision([AddFinalizer()], _status(plan, progress.status, states, now))
-    stop = _why_no_wave_may_start(plan, progress, seen, is_settled)
-    to_suspend = _started_by_others(progress, stop, held)
+        return PlanDecision([AddFinalizer()], status_of(plan, progress.status, states, now))
+    gone = _gone(progress, seen) if order else frozenset[TopicPartition]()
+    if progress.current and gone and staleness.nothing_else_left(progress.current, gone):
+        return _only_gone(plan, progress, progress.current, sorted(tp for tp in gone if not is_settled(tp)), now)
+    stop = _why_no_wave_may_start(plan, progress, seen, is_settled, gone)
+    beyond = _beyond(progress, order.waves) if order else frozenset[str]()
+    to_suspend = [w for w in progress.running if w.name in beyond or w in _started_by_others(progress, stop, held)]
     steps: list[PlanStep] = [SuspendWave(wave) for wave in to_suspend]
-    if progress.due and not (stop or progress.running) and isinstance(seen, Snapshot):
-        steps.append(StartWave(progress.due))
+    due = progress.due if progress.due and progress.due.name not in beyond else None
+    if due and not (stop or progress.running) and isinstance(seen, Snapshot):
+        steps.append(StartWave(due))
     ahead = [w for w in progress.running if w not in to_suspend and not (w is progress.current and plan.approved)]
     status = progress.status.model_copy(update={"stale_digest": stop.stale_digest})
     was_stale = any(c.type == "PlanStale" for c in plan.status.conditions)
@@ -268,9 +272,18 @@ def _carry_out(
     else:
         now_so = replace(plan, status=status)
         states = states_of(
-            now_so, progress.current, seen, stop.spoilt, stop.differences, stop.unsettled, stop.fenced, ahead, windows
+            now_so,
+            progress.current,
+            seen,
+            stop.spoilt,
+            stop.differences,
+            stop.unsettled,
+            stop.fenced,
+            ahead,
+            windows,
+            owned=order is not None,
         )
-    return PlanDecision(steps, _status(plan, status, states, now))
+    return PlanDecision(steps, status_of(plan, status, states, now))
 
 
 def _said(before: Iterable[Condition]) -> list[ConditionState]:
@@ -278,34 +291,48 @@ def _said(before: Iterable[Condition]) -> list[ConditionState]:
     return [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in before]
 
 
-def wave_progress(
-    plan: PlanResource, waves: Sequence[Resource | Settled], unread: Sequence[Unread], held: bool
-) -> WaveProgress:
-    """Return how far the waves of a plan are; a plan that is held starts none."""
-    there, lost = {wave.name: wave for wave in waves}, {wave.name: wave for wave in unread}
-    planned = _states_now(plan, there, lost)
-    first = _first(planned)
-    unreadable = next((lost[wave.name] for wave in planned if wave.name in lost), None)
-    spoilt = _unreadable(unreadable) if first and unreadable else _spoilt(planned, there)
-    found = there.get(first.name) if first else None
-    current = found if isinstance(found, Resource) else None
-    due = current and current.spec.suspend and not held and spoilt is None
-    return WaveProgress(
-        plan.status.model_copy(update={"digest": plan.digest, "waves": planned, "summary": summary_of(planned)}),
-        current,
-        current if due else None,
-        _running(unended(waves)),
-        spoilt,
-        done=first is None and spoilt is None,
-    )
+def _gone(progress: WaveProgress, seen: ObservedCluster) -> frozenset[TopicPartition]:
+    """Return the partitions of the current wave that are not there any more; others were not observed."""
+    if progress.current is None or progress.spoilt or not isinstance(seen, Snapshot):
+        return frozenset()
+    return staleness.gone(progress.current, seen)
+
+
+def _only_gone(
+    plan: PlanResource, progress: WaveProgress, wave: Resource, awaited: Sequence[TopicPartition], now: datetime
+) -> PlanDecision:
+    """Count a wave as done of which only topics are left that are gone, and delete it once status says so.
+
+    Metadata has to show of the `awaited` partitions that they are gone. The wave after it is not observed yet.
+    """
+    status, known = progress.status, plan.status.waves
+    steps: list[PlanStep] = []
+    if not awaited:
+        status = as_succeeded(status, wave.name)
+        if any(w.name == wave.name and w.state is WaveState.SUCCEEDED for w in known):
+            steps = [DeleteWave(wave)]
+    what = f"{wave.name} waits until metadata shows what became of {listed(awaited)}"
+    if not awaited:
+        what = f"of {wave.name} only partitions are left whose topics are gone, and it counts as done"
+    states = unsettled("WaveInFlight", f"{status.summary}; {what}")
+    return PlanDecision(steps, status_of(plan, status, states, now))
+
+
+def _beyond(progress: WaveProgress, waves: int) -> frozenset[str]:
+    """Return the names of the waves that may not run yet."""
+    return frozenset(wave.name for wave in progress.status.waves[waves:])
 
 
 def _why_no_wave_may_start(
-    plan: PlanResource, progress: WaveProgress, seen: ObservedCluster, is_settled: IsSettled
+    plan: PlanResource,
+    progress: WaveProgress,
+    seen: ObservedCluster,
+    is_settled: IsSettled,
+    gone: Collection[TopicPartition],
 ) -> WaveStop:
     differs, waits, fenced = list[str](), list[TopicPartition](), None
     if progress.due and isinstance(seen, Snapshot):
-        differs = staleness.differences(progress.due, seen, is_settled)
+        differs = staleness.differences(progress.due, seen, is_settled, gone)
         waits = staleness.unsettled(progress.due, seen, is_settled)
         fenced = _fenced(progress.due, staleness.fenced_destinations(progress.due, seen))
     return WaveStop(progress.spoilt, differs, waits, fenced, _stale_digest(plan, bool(differs)), not plan.approved)
@@ -332,11 +359,13 @@ def _carried_out(
     seen: ObservedCluster,
     now: datetime,
     goal: GoalSeen | GoalUnseen | None,
+    *,
+    approved: bool,
 ) -> PlanDecision:
     """Say that all is done, and what came of the goal; once status says so, the finalizer goes."""
     true = [c for c in plan.status.conditions if c.status is ConditionStatus.TRUE]
     if not any(condition.type == "Succeeded" for condition in true):
-        return PlanDecision([], _status(plan, _forecast(status), done(status, plan.approved), now))
+        return PlanDecision([], status_of(plan, _forecast(status), done(status, approved), now))
     as_before = _said(c for c in true if c.type != "GoalMet")
     steps: list[PlanStep] = [RemoveFinalizer()] if plan.has_finalizer else []
     if isinstance(goal, GoalSeen):
@@ -347,7 +376,7 @@ def _carried_out(
             steps.append(ObserveGoal())
         else:
             unseen = GoalUnseen(seen)
-    return PlanDecision(steps, _status(plan, status, as_before, now, unseen))
+    return PlanDecision(steps, status_of(plan, status, as_before, now, unseen))
 
 
 def _forecast(status: ReassignmentPlanStatus) -> ReassignmentPlanStatus:
@@ -370,67 +399,6 @@ def _as_seen(status: ReassignmentPlanStatus, goal: GoalSeen, now: datetime) -> R
     return found.model_copy(update={"goal_observed_time": now})
 
 
-def next_wave(plan: PlanResource, waves: Sequence[Resource | Settled]) -> Resource | Settled | None:
-    """Return the wave that is under way or starts next: an observation has to include it."""
-    there = {wave.name: wave for wave in waves}
-    first = _first(_states_now(plan, there)) if plan.planned else None
-    return there.get(first.name) if first else None
-
-
-def _running(waves: Sequence[Resource]) -> list[Resource]:
-    return [wave for wave in waves if not wave.spec.suspend and not wave.deleted]
-
-
-def _first(planned: Sequence[Wave]) -> Wave | None:
-    return next((wave for wave in planned if wave.state is not WaveState.SUCCEEDED), None)
-
-
-def _states_now(
-    plan: PlanResource, there: Mapping[str, Resource | Settled], unread: Collection[str] = ()
-) -> tuple[Wave, ...]:
-    """Return the waves with their states now; a wave that cannot be read keeps its state."""
-    return tuple(w if w.name in unread else _as_observed(w, there.get(w.name)) for w in plan.status.waves)
-
-
-def _as_observed(wave: Wave, resource: Resource | Settled | None) -> Wave:
-    """Return a wave with its state now; a wave that was done stays done when a user deletes it."""
-    gone = resource is None or resource.deleted
-    if gone and wave.state is WaveState.SUCCEEDED:
-        return wave
-    state = WaveState.MISSING if resource is None else state_of(resource)
-    return wave if state is wave.state else wave.model_copy(update={"state": state})
-
-
-def _unreadable(wave: Unread) -> Problem:
-    return Problem(wave.problem.reason, f"the PartitionReassignment {wave.name}: {wave.problem.message}")
-
-
-def _spoilt(planned: Sequence[Wave], there: Mapping[str, Resource | Settled]) -> Problem | None:
-    """Return why no other wave may start: one was edited, failed, or was deleted."""
-    for wave in planned:
-        resource = there.get(wave.name)
-        if resource and not resource.deleted and resource.digest != wave.digest:
-            return Problem(
-                Reason.WAVE_EDITED,
-                f"the PartitionReassignment {wave.name} is not as it was planned any more: no further wave starts "
-                "until its spec is; or have it planned anew by a change of goal, topics, racks, waves or template",
-            )
-    for wave in planned:
-        if wave.state is WaveState.FAILED:
-            return Problem(
-                Reason.WAVE_FAILED,
-                f"the PartitionReassignment {wave.name} failed, and its status says why: the plan goes on when it has "
-                "succeeded after all; or have it planned anew by a change of goal, topics, racks, waves or template",
-            )
-        if wave.state is WaveState.MISSING:
-            return Problem(
-                Reason.WAVE_FAILED,
-                f"a user deleted the PartitionReassignment {wave.name}: have it planned anew by a change of goal, "
-                "topics, racks, waves or template, or delete the plan and apply it again",
-            )
-    return None
-
-
 def _stale_digest(plan: PlanResource, differs: bool) -> str | None:
     """Return the digest of an approved plan that is stale: it stays so until it is approved once more."""
     if plan.spec.approval is Approval.NOT_REQUIRED or not plan.approved:
@@ -440,21 +408,9 @@ def _stale_digest(plan: PlanResource, differs: bool) -> str | None:
 
 def _with_windows(plan: PlanResource, decision: PlanDecision, windows: WindowState) -> PlanDecision:
     """Return a decision with what its status says of the windows: nothing once the plan is carried out."""
-    over = any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in decision.status.conditions)
+    ended = any(c.type == "Succeeded" and c.status is ConditionStatus.TRUE for c in decision.status.conditions)
     is_open, opens, changes = (
-        (None, None, None) if over or not plan.spec.windows else (windows.is_open, windows.opens, windows.changes)
+        (None, None, None) if ended or not plan.spec.windows else (windows.is_open, windows.opens, windows.changes)
     )
     status = decision.status.model_copy(update={"window_open": is_open, "next_window_time": opens})
     return PlanDecision(decision.steps, status, changes)
-
-
-def _status(
-    plan: PlanResource,
-    status: ReassignmentPlanStatus,
-    states: Sequence[ConditionState],
-    now: datetime,
-    unseen: GoalUnseen | None = None,
-) -> ReassignmentPlanStatus:
-    timeout = plan.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
-    after = conditions(plan.status.conditions, [*states, *goal_met(status, unseen)], plan.generation, now, timeout)
-    return status.model_copy(update={"observed_generation": plan.generation, "conditions": after})

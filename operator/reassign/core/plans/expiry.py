@@ -11,6 +11,7 @@ from reassign.api.common import ConditionStatus
 from reassign.api.reassignment_plan import WaveState
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.plans.model import PlanResource
+from reassign.errors import Reason
 
 
 def expired(resource: Resource | Settled, now: datetime) -> bool:
@@ -22,10 +23,11 @@ def expired(resource: Resource | Settled, now: datetime) -> bool:
 
 
 def plan_expired(plan: PlanResource, now: datetime) -> bool:
-    """Whether a ReassignmentPlan has been carried out, and released, for its time to live."""
+    """Whether a ReassignmentPlan has been carried out or retired, and released, for its time to live."""
     done = plan.status.observed_generation == plan.generation and not plan.has_finalizer and not plan.deleted
-    succeeded = (c for c in plan.status.conditions if c.type == "Succeeded" and c.status is ConditionStatus.TRUE)
-    ended = next((condition.last_transition_time for condition in succeeded), None) if done else None
+    succeeded = (c for c in plan.status.conditions if c.type == "Succeeded")
+    ends = (c for c in succeeded if c.status is ConditionStatus.TRUE or c.reason == Reason.RETIRED)
+    ended = next((condition.last_transition_time for condition in ends), None) if done else None
     return _passed(ended, plan.spec.ttl_seconds_after_finished, now)
 
 

@@ -87,12 +87,16 @@ class PlanResource:
         return self.spec.approval is Approval.NOT_REQUIRED or self.spec.approved_digest == self.digest
 
     @property
+    def retired(self) -> bool:
+        """Whether status says that it has ended without being carried out."""
+        return any(c.type == "Succeeded" and c.reason == Reason.RETIRED for c in self.status.conditions)
+
+    @property
     def under_way(self) -> bool:
-        """Whether it has begun and is not carried out."""
+        """Whether it has begun, and has not ended."""
         states = {wave.state for wave in self.status.waves}
-        return bool(states & {WaveState.RUNNING, WaveState.SUCCEEDED, WaveState.FAILED}) and states != {
-            WaveState.SUCCEEDED
-        }
+        begun = bool(states & {WaveState.RUNNING, WaveState.SUCCEEDED, WaveState.FAILED})
+        return begun and states != {WaveState.SUCCEEDED} and not self.retired
 
     @property
     def wave_prefix(self) -> str:
@@ -114,6 +118,18 @@ class Planned:
     lower_bound: LowerBound
     balance: BalanceStatus
     unmet: tuple[Unmet, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOrder:
+    """What the owner of a plan has decided about it. The approval and suspend of the plan itself do not count then."""
+
+    waves: int = 0
+    """How many of its waves, from the first, may run."""
+    retired: bool = False
+    """Whether it starts nothing more, and ends."""
+    lost: frozenset[int] = frozenset()
+    """Brokers that are lost: moves to them cannot end."""
 
 
 def plan_digest(waves: Sequence[Wave]) -> str:
@@ -262,7 +278,25 @@ class DeleteWave:
     wave: Resource | Unread
 
 
-PlanStep = AddFinalizer | RemoveFinalizer | MakePlan | ObserveGoal | CreateWave | StartWave | SuspendWave | DeleteWave
+@dataclass(frozen=True, slots=True)
+class CancelEntries:
+    """Take partitions out of a wave, which cancels what it has in flight of them, and nothing else."""
+
+    wave: Resource
+    partitions: frozenset[TopicPartition]
+
+
+PlanStep = (
+    AddFinalizer
+    | RemoveFinalizer
+    | MakePlan
+    | ObserveGoal
+    | CreateWave
+    | StartWave
+    | SuspendWave
+    | DeleteWave
+    | CancelEntries
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,57 @@
-"""Whether the cluster is still as the next wave of a plan expects it, and whether the wave's destinations are up."""
+"""Whether the cluster is still as the next wave of a plan expects it, and whether the wave's destinations are up.
+
+Of a plan that automation made, partitions that are not there any more count as done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from reassign.api.partition_reassignment import PartitionEntry
+from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.states import State
 from reassign.core.plans.model import IsSettled
 from reassign.text import named_brokers
 
 MAX_DIFFERENCES = 5
 
 
-def differences(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> list[str]:
+def differences(
+    wave: Resource, snapshot: Snapshot, is_settled: IsSettled, gone: Collection[TopicPartition] = ()
+) -> list[str]:
     """Say how the cluster differs from what a wave expects, the first few differences.
 
-    Partitions that the wave has begun to move do not count, nor those of which metadata may show the past.
+    Partitions that the wave has begun to move do not count, nor those of which metadata may show the past, nor those
+    that are `gone`.
     """
-    return [*islice(_differences(wave, snapshot, is_settled), MAX_DIFFERENCES)]
+    return [*islice(_differences(wave, snapshot, is_settled, gone), MAX_DIFFERENCES)]
+
+
+def gone(wave: Resource, snapshot: Snapshot) -> frozenset[TopicPartition]:
+    """Return the partitions that a wave has not completed and that are not there any more.
+
+    A topic that cannot be read may be there; the brokers say so where it is asked for by name. The snapshot has to have
+    the topics of the wave.
+    """
+    return frozenset(tp for tp in wave.named if not _completed(wave, tp) and _is_gone(wave, tp, snapshot))
+
+
+def nothing_else_left(wave: Resource, gone: Collection[TopicPartition]) -> bool:
+    """Whether a wave has completed all partitions but those that are gone, and nothing else of it is in flight."""
+    completed = all(tp in gone or _completed(wave, tp) for tp in wave.asked)
+    return completed and active(wave.record).keys() <= set(gone)
+
+
+def _completed(wave: Resource, tp: TopicPartition) -> bool:
+    return tp in wave.record and wave.record[tp].state is State.COMPLETED
+
+
+def _is_gone(wave: Resource, tp: TopicPartition, snapshot: Snapshot) -> bool:
+    entry, topic = wave.record.get(tp), snapshot.topics.get(tp.topic)
+    return snapshot.lost(tp, entry.topic_id if entry else topic.id if topic else "")
 
 
 def unsettled(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> list[TopicPartition]:
@@ -37,8 +69,10 @@ def _destinations(entries: Iterable[PartitionEntry]) -> set[int]:
     return {broker for entry in entries for broker in set(entry.replicas) - set(entry.expected_replicas or ())}
 
 
-def _differences(wave: Resource, snapshot: Snapshot, is_settled: IsSettled) -> Iterator[str]:
-    left = [(tp, entry) for tp, entry in _left(wave) if _known(tp, snapshot, is_settled)]
+def _differences(
+    wave: Resource, snapshot: Snapshot, is_settled: IsSettled, gone: Collection[TopicPartition]
+) -> Iterator[str]:
+    left = [(tp, entry) for tp, entry in _left(wave) if tp not in gone and _known(tp, snapshot, is_settled)]
     for topic in sorted({tp.topic for tp, _ in left} - snapshot.topics.keys()):
         yield f"the topic {topic} is not there, or the operator may not see it"
     for broker in sorted(_destinations(entry for _, entry in left) - snapshot.brokers.keys()):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from reassign.api.broker_decommission import BrokerDecommissionStatus, PlanOutcome
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
@@ -60,6 +61,14 @@ class Happened(StrEnum):
     """A wave of a plan has succeeded."""
     PLAN_COMPLETED = "PlanCompleted"
     """All waves of a plan have succeeded, or nothing had to move."""
+    PLAN_RETIRED = "PlanRetired"
+    """A plan has ended before it was carried out, because its owner ended it."""
+    FURTHER_PLAN = "FurtherPlan"
+    """Replicas have landed on brokers that are to be empty, and another plan moves them."""
+    BROKER_EMPTY = "BrokerEmpty"
+    """The brokers of a BrokerDecommission are empty, and can be stopped."""
+    BROKER_UNREGISTERED = "BrokerUnregistered"
+    """The brokers of a BrokerDecommission were empty, and are no longer registered."""
     BUDGET_HALVED = "BudgetHalved"
     """Partitions that are not being moved lost in-sync replicas, so fewer may be in flight."""
     CLUSTER_UNCLAIMED = "ClusterUnclaimed"
@@ -170,7 +179,28 @@ def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStat
     old, new = _true(before.conditions), _true(after.conditions)
     if "Succeeded" in new and "Succeeded" not in old:
         events.append(Event(False, Happened.PLAN_COMPLETED, new["Succeeded"].message))
+    if (retired := _retired(after.conditions)) and not _retired(before.conditions):
+        events.append(Event(False, Happened.PLAN_RETIRED, retired.message))
     return events + _standstills(before.conditions, after.conditions)
+
+
+def decommission_transitions(before: BrokerDecommissionStatus, after: BrokerDecommissionStatus) -> list[Event]:
+    """Return the events of a change of a BrokerDecommission's status."""
+    events = []
+    were = {plan.name: plan.outcome for plan in before.plans}
+    for number, plan in enumerate(after.plans):
+        if plan.name not in were and number:
+            events.append(Event(False, Happened.FURTHER_PLAN, f"{plan.name}: {counted(plan.replicas, 'replica')}"))
+        if plan.outcome is PlanOutcome.RETIRED and were.get(plan.name) is not PlanOutcome.RETIRED:
+            events.append(Event(True, Happened.PLAN_RETIRED, f"{plan.name} could not go on"))
+    old, new = _true(before.conditions), _true(after.conditions)
+    for kind, reason in (("Empty", Happened.BROKER_EMPTY), ("Succeeded", Happened.BROKER_UNREGISTERED)):
+        if kind in new and kind not in old:
+            events.append(Event(False, reason, new[kind].message))
+    stalled, was = new.get("Stalled"), old.get("Stalled")
+    if stalled and (was is None or was.reason != stalled.reason):
+        events.append(Event(True, stalled.reason, stalled.message))
+    return events
 
 
 def _standstills(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
@@ -193,6 +223,10 @@ def halvings(before: KafkaClusterStatus, after: KafkaClusterStatus) -> list[Even
     if now is None or now.last_halved_time is None or (then and then.last_halved_time == now.last_halved_time):
         return []
     return [Event(True, Happened.BUDGET_HALVED, f"the budget of partitions in flight was {now.message}")]
+
+
+def _retired(conditions: Sequence[Condition]) -> Condition | None:
+    return next((c for c in conditions if c.type == "Succeeded" and c.reason == Reason.RETIRED), None)
 
 
 def _true(conditions: Sequence[Condition]) -> dict[str, Condition]:

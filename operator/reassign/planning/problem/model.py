@@ -7,6 +7,7 @@ Brokers are indices into `Cluster.brokers` everywhere but there, so that ids may
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -99,12 +100,21 @@ class PlacementGoal:
         return EXCLUDED_BY_DEFAULT if self.exclude is None else self.exclude
 
 
+class Cause(Enum):
+    """Why replicas stay that a goal would move, where who asked for the goal may go on all the same."""
+
+    IN_FLIGHT = "their partitions are in flight"
+    NO_LIVE_REPLICA = "their partitions have no replica that can be copied"
+    EXCLUDED = "their topics are excluded"
+
+
 class UnmetGoal(NamedTuple):
     """Something of the goal that this plan does not reach: what it is, and the nearest that it reaches."""
 
     what: str
     nearest: str
     part: GoalPart | None = None
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from reassign.planning.problem.directories import capacities, cordoned_brokers, 
 from reassign.planning.problem.eviction import evicted
 from reassign.planning.problem.held import held_back, held_goals
 from reassign.planning.problem.measures import what_counts
-from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cluster, Ints, PlacementGoal, UnmetGoal
+from reassign.planning.problem.model import UNKNOWN, Bools, Bytes, Cause, Cluster, Ints, PlacementGoal, UnmetGoal
 from reassign.planning.problem.names import partition_name
 from reassign.planning.problem.racks import check_complete, levels
 from reassign.planning.problem.selection import Selection, select
@@ -281,6 +281,7 @@ def _left(cluster: Cluster, selection: Selection, living: Bools, elsewhere: Bool
                 f"{partition_name(cluster, row)} has no replica on a live broker or directory",
                 "it stays where it is; bring one of its brokers back, then plan again",
                 part_of(leaving[row]),
+                Cause.NO_LIVE_REPLICA,
             )
         )
     waiting = selected & cluster.in_flight & elsewhere.any(axis=1)
@@ -290,6 +291,7 @@ def _left(cluster: Cluster, selection: Selection, living: Bools, elsewhere: Bool
                 f"{counted(int(waiting.sum()), 'partition')} in flight to brokers that the goal does not allow",
                 "they stay as they are; plan again when their reassignments are done",
                 part_of(leaving[waiting]),
+                Cause.IN_FLIGHT,
             )
         )
     guessed = int((selected & (cluster.sizes < 0)).sum())
@@ -310,6 +312,7 @@ def _left(cluster: Cluster, selection: Selection, living: Bools, elsewhere: Bool
                 f"(topics: {listed(topics)})",
                 "they stay; to move them too, exclude no topic",
                 GoalPart.DRAIN,
+                Cause.EXCLUDED,
             )
         )
     return unmet

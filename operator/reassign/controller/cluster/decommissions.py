@@ -1,0 +1,180 @@
+"""The stage of a tick for BrokerDecommissions: decided before the moves, which need its cordons, and done after."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from reassign.api.common import ConditionStatus
+from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
+from reassign.api.reassignment_record import RecordedConfigs
+from reassign.controller.plans.automation import Automation, AutomationInputs, Unregister
+from reassign.controller.plans.broker_watch import BrokerWatch
+from reassign.controller.plans.job import Job
+from reassign.controller.plans.orders import Orders
+from reassign.core.automation.decide import AutomationDecision
+from reassign.core.automation.model import BrokersSeen, DecommissionResource, OwnedCluster
+from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
+from reassign.core.cluster import ClusterHold, permission_of
+from reassign.core.configs.cordons import CordonState, recorded_cordons
+from reassign.core.model.problem import Problem, render
+from reassign.core.model.snapshot import Snapshot
+from reassign.core.plans.model import PlanResource
+from reassign.errors import Reason
+from reassign.kafka.client import KafkaClient
+from reassign.kafka.connection import Connection
+from reassign.kube.client import ClusterKey
+
+log = structlog.get_logger()
+
+EMPTYING_SECONDS, IDLE_SECONDS = 15.0, 300.0
+"""How often all replicas are counted while brokers are being emptied, and otherwise."""
+READING = Problem(Reason.PLANNING, "it is being read where all replicas are")
+
+
+@dataclass(slots=True)
+class DecommissionStage:
+    """What one KafkaCluster's loop does for its BrokerDecommissions, and remembers of its brokers."""
+
+    key: ClusterKey
+    automation: Automation
+    watch: BrokerWatch
+    cordons: frozenset[int] = frozenset()
+    """The brokers that are to take no new replicas."""
+    _states: Mapping[int, CordonState] = field(default_factory=dict)
+    """How far the cordons are, by the last reconciliation."""
+    _timers: Mapping[int, Timer] = field(default_factory=dict)
+    _ended: frozenset[tuple[str, int]] = frozenset()
+    """The plans that had ended at the last decision, by owner and number."""
+    _decided: tuple[AutomationDecision, AutomationInputs] | None = None
+
+    async def decide(
+        self,
+        cluster: KafkaCluster,
+        pinned: str | None,
+        hold: ClusterHold,
+        throttle: RecordedConfigs | None,
+        snapshot: Snapshot,
+        client: KafkaClient,
+        connection: Connection,
+        wake: Callable[[], object],
+    ) -> float | None:
+        """Decide about the decommissions; return in how many seconds there is more to see, or None.
+
+        Until that has succeeded the cordons are those that are recorded.
+        """
+        self._decided, before = None, self.cordons
+        if not self.automation.has_any(self.key):
+            self.cordons = frozenset()
+            return None
+        self.cordons = recorded_cordons(throttle)
+        those = self.automation.decommissions(self.key)
+        now = time.monotonic()
+        self.watch.memory = self.watch.memory.observe(snapshot, before, now)
+        again = self._look(those, connection, pinned, snapshot, wake)
+        inputs = AutomationInputs(
+            _owned(cluster, hold, throttle),
+            self._seen(cluster, hold, snapshot, before, now),
+            self._timers,
+            self._lost(snapshot, now),
+            _job(cluster, pinned, connection),
+            wake,
+            _unregister(client),
+        )
+        decision = self.automation.decide(self.key, inputs, now)
+        new = decision.cordons - before - self.cordons
+        if new and not await self.automation.unchanged(it for it in those if it.brokers & new):
+            decision = replace(decision, cordons=decision.cordons - new)
+            again = 0.0
+        unread = self.cordons if self.automation.has_unreadable(self.key) else frozenset[int]()
+        self._decided, self.cordons, self._timers = (decision, inputs), decision.cordons | unread, decision.timers
+        return again
+
+    def _look(
+        self,
+        those: Sequence[DecommissionResource],
+        connection: Connection,
+        pinned: str | None,
+        snapshot: Snapshot,
+        wake: Callable[[], object],
+    ) -> float | None:
+        """Read where replicas are when that is due; return in how many seconds it is."""
+        left = [it for it in those if not (it.finished or it.deleted)]
+        if not left:
+            return None
+        emptied = [it for it in left if it.record.approval]
+        ended = frozenset((it.uid, it.record.plan.number) for it in left if it.record.plan and it.record.plan.retired)
+        if ended - self._ended:
+            self.watch.expire()
+        self._ended = ended
+        seconds = IDLE_SECONDS if all(map(_says_empty, emptied)) else EMPTYING_SECONDS
+        brokers = {broker for it in emptied for broker in it.brokers}
+        return self.watch.look(connection, pinned, brokers, snapshot, seconds, wake)
+
+    def _seen(
+        self, cluster: KafkaCluster, hold: ClusterHold, snapshot: Snapshot, cordons: frozenset[int], now: float
+    ) -> BrokersSeen | Problem:
+        if hold.hold:
+            return render(hold.hold, permission_of(cluster).audience(self.key[0]))
+        memory = self.watch.memory
+        seen = memory.seen(snapshot, self._states, cordons)
+        fresh = memory.read is not None and now - memory.read.at <= COUNT_HOLDS_SECONDS
+        return seen if seen and fresh else self.watch.failed or READING
+
+    def _lost(self, snapshot: Snapshot, now: float) -> frozenset[int]:
+        memory = self.watch.memory
+        named = memory.read.layout.ids if memory.read else frozenset[int]()
+        missing = named - snapshot.brokers.keys() if snapshot.lists_fenced else frozenset[int]()
+        return missing | memory.lost(STALL_TIMEOUT_SECONDS, now)
+
+    def note_cordons(self, states: Mapping[int, CordonState]) -> None:
+        """Remember how far the cordons are."""
+        self._states = states
+
+    async def perform(self) -> tuple[Orders | None, float | None]:
+        """Do what was decided; return the orders for the plans, and in how many seconds to decide again, or None."""
+        if self._decided is None:
+            return None, None
+        return await self.automation.perform(self.key, *self._decided)
+
+    async def have_wait(self, cluster: KafkaCluster, throttle: RecordedConfigs | None, problem: Problem) -> None:
+        """Say on the decommissions why nothing of them goes on."""
+        said = render(problem, permission_of(cluster).audience(self.key[0]))
+        await self.automation.have_wait(self.key, _owned(cluster, ClusterHold(), throttle), said)
+
+
+def _owned(cluster: KafkaCluster, hold: ClusterHold, throttle: RecordedConfigs | None) -> OwnedCluster:
+    unserved = cluster.metadata.deletion_timestamp or hold.older or hold.claimed
+    name, execution = cluster.metadata.name, cluster.spec.execution
+    return OwnedCluster(name, execution, not unserved, recorded_cordons(throttle))
+
+
+def _job(
+    cluster: KafkaCluster, pinned: str | None, connection: Connection
+) -> Callable[[PlanResource, str | None], Job | None]:
+    def job(plan: PlanResource, owner: str | None) -> Job | None:
+        allowed = permission_of(cluster).allowed.get(plan.namespace)
+        return Job(plan, cluster, pinned, connection, allowed, owner) if allowed else None
+
+    return job
+
+
+def _unregister(client: KafkaClient) -> Unregister:
+    async def unregister(broker: int, via: int | None) -> None:
+        layout = await client.observe_layout(lambda _: ())
+        found = layout.brokers.get(broker)
+        if found is None or not found.fenced or layout.replicas.get(broker):
+            log.info("not unregistered: it is not as it was judged", broker=broker)
+            return
+        outcome = await client.unregister(broker, via)
+        log.info("unregister", broker=broker, result=outcome.result, reason=outcome.reason, message=outcome.message)
+
+    return unregister
+
+
+def _says_empty(it: DecommissionResource) -> bool:
+    return any(c.type == "Empty" and c.status is ConditionStatus.TRUE for c in it.status.conditions)

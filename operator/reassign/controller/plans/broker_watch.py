@@ -1,0 +1,92 @@
+"""Reads what shows whether brokers are empty, beside the loop of one KafkaCluster, while decommissions need it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+from reassign.controller.plans.job import CONNECT_SECONDS
+from reassign.core.automation.seen import BrokersMemory, BrokersRead, logs_wanted
+from reassign.core.cluster import check_identity
+from reassign.core.model.problem import Problem
+from reassign.core.model.progress import duration
+from reassign.core.model.snapshot import Snapshot
+from reassign.errors import ClusterError, Reason
+from reassign.inspect.cluster import read_only
+from reassign.kafka.connection import Connection
+
+READING_SECONDS = 100.0
+"""What one reading may take."""
+RETRY_SECONDS = 5.0
+"""How long after a reading that failed, or that showed brokers come or go, the next one begins."""
+
+
+@dataclass(slots=True)
+class BrokerWatch:
+    """Reads with a client of its own: a broker answers the requests of one connection in turn, and one that does not
+    answer in time delays nothing else."""
+
+    explain: Callable[[Exception], Problem]
+    memory: BrokersMemory = field(default_factory=BrokersMemory)
+    failed: Problem | None = None
+    """Why the last reading failed."""
+    _at: float = float("-inf")
+    _task: asyncio.Task[BrokersRead] | None = None
+
+    def look(
+        self,
+        connection: Connection,
+        pinned: str | None,
+        emptied: Collection[int],
+        snapshot: Snapshot,
+        seconds: float,
+        wake: Callable[[], object],
+    ) -> float | None:
+        """Take over what was read, and begin with the next reading where it is due; return in how many seconds it is.
+
+        It is due `seconds` after the last one began, and when brokers have come or gone since. `emptied` are the
+        brokers whose logs are to be read; `wake` is called when the reading has ended.
+        """
+        if self._task and self._task.done():
+            self._take(self._task)
+        if self._task:
+            return None
+        due = self._at + (min(seconds, RETRY_SECONDS) if self.failed or self.memory.differs(snapshot) else seconds)
+        if (left := due - time.monotonic()) > 0:
+            return left
+        self._at = time.monotonic()
+        self._task = asyncio.create_task(_read(connection, pinned, emptied, self._at), name="brokers")
+        self._task.add_done_callback(lambda _: wake())
+        return None
+
+    def expire(self) -> None:
+        """Have the next reading begin at once: replicas have moved since the last one."""
+        self._at = float("-inf")
+
+    def _take(self, task: asyncio.Task[BrokersRead]) -> None:
+        self._task = self.failed = None
+        try:
+            self.memory = self.memory.take(task.result())
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:
+            self.failed = self.explain(error)
+
+    async def stop(self) -> None:
+        """End the reading under way, with its connection closed."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+
+async def _read(connection: Connection, pinned: str | None, emptied: Collection[int], at: float) -> BrokersRead:
+    try:
+        async with asyncio.timeout(READING_SECONDS), read_only(connection, CONNECT_SECONDS) as client:
+            found = await client.observe_brokers(lambda layout: logs_wanted(layout, emptied))
+    except TimeoutError:
+        message = f"where the replicas of all brokers are could not be read within {duration(READING_SECONDS)}"
+        raise ClusterError(Reason.CLUSTER_UNREACHABLE, message) from None
+    check_identity(pinned, found.layout.cluster_id)
+    return replace(found, at=at)
