@@ -111,7 +111,7 @@ def is_past_windows(
 
     The `windows` are its own, or those of the BrokerDecommission that owns it.
     """
-    if not windows or plan.deleted or not plan.under_way:
+    if not windows or plan.deleted or plan.retired or not plan.under_way:
         return False
     names = {wave.name for wave in plan.status.waves}
     began = [time for wave in waves if wave.name in names and (time := _start_time(wave))]

@@ -21,6 +21,7 @@ from reassign.core.automation.model import BrokersSeen, DecommissionResource, Ow
 from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
 from reassign.core.cluster import ClusterHold, permission_of
 from reassign.core.configs.cordons import CordonState, recorded_cordons
+from reassign.core.figures import replicas_left
 from reassign.core.model.problem import Problem, render
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.model import PlanResource
@@ -45,6 +46,8 @@ class DecommissionStage:
     watch: BrokerWatch
     cordons: frozenset[int] = frozenset()
     """The brokers that are to take no new replicas."""
+    replicas_left: int = 0
+    """Replicas that are left on the brokers of those at work."""
     _states: Mapping[int, CordonState] = field(default_factory=dict)
     """How far the cordons are, by the last reconciliation."""
     _timers: Mapping[int, Timer] = field(default_factory=dict)
@@ -69,7 +72,7 @@ class DecommissionStage:
         """
         self._decided, before = None, self.cordons
         if not self.automation.has_any(self.key):
-            self.cordons = frozenset()
+            self.cordons, self.replicas_left = frozenset(), 0
             return None
         self.cordons = recorded_cordons(throttle)
         those = self.automation.decommissions(self.key)
@@ -86,6 +89,7 @@ class DecommissionStage:
             _unregister(client),
         )
         decision = self.automation.decide(self.key, inputs, now)
+        self.replicas_left = replicas_left(those, decision)
         new = decision.cordons - before - self.cordons
         if new and not await self.automation.unchanged(it for it in those if it.brokers & new):
             decision = replace(decision, cordons=decision.cordons - new)
