@@ -130,7 +130,12 @@ def status_of(
 def refused(
     it: DecommissionResource, status: BrokerDecommissionStatus, problem: Problem, now: datetime
 ) -> BrokerDecommissionStatus:
-    """Return the status of a decommission whose step was refused: it is decided again at the next reconciliation."""
+    """Return the status of a decommission whose step was refused: it is decided again at the next reconciliation.
+
+    Brokers that are empty are so all the same.
+    """
+    if any(c.type == "Empty" and c.status is ConditionStatus.TRUE for c in status.conditions):
+        return status
     states = standing_states(Standing(problem.reason, f"{problem.message}; it is tried again"))
     cordoned = (c for c in status.conditions if c.type == "Cordoned")
     states += [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in cordoned]

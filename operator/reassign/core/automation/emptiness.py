@@ -132,6 +132,8 @@ def _of_logs(it: DecommissionResource, broker: int, found: BrokerSeen, seen: Bro
 def _by_others(it: DecommissionResource, seen: BrokersSeen, now: Clock) -> Emptiness | None:
     """Say why the brokers that are up do not show that one which is down is empty."""
     up = {broker: found for broker, found in seen.brokers.items() if found.up}
+    if not up:
+        return Emptiness(Reason.NOT_OBSERVED, "no broker is up to tell which logs there are")
     if silent := {broker for broker, found in up.items() if not _answers(found, now)}:
         return Emptiness(Reason.NOT_OBSERVED, f"{named_brokers(silent, 'has')} not told which logs there are")
     hidden = {broker: topics for broker in up if (topics := _hidden(it, broker, seen))}

@@ -195,11 +195,6 @@ class PlanSeen:
         return unread or any(active(wave.record) or not wave.deleted for wave in unended(self.waves))
 
     @property
-    def over(self) -> bool:
-        """Whether its status says that it was retired, and has ended."""
-        return any(c.type == "Succeeded" and c.reason == "Retired" for c in self.plan.status.conditions)
-
-    @property
     def spoilt(self) -> Problem | None:
         """What has become of a wave that keeps the others from starting."""
         return self._progress.spoilt
