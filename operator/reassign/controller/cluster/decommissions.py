@@ -20,6 +20,7 @@ from reassign.core.automation.model import BrokersSeen, DecommissionResource, Ow
 from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
 from reassign.core.cluster import ClusterHold, permission_of
 from reassign.core.configs.cordons import CordonState, recorded_cordons
+from reassign.core.figures import replicas_left
 from reassign.core.model.problem import Problem, render
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.plans.model import PlanResource
@@ -49,6 +50,8 @@ class DecommissionStage:
     """The brokers that are to take no new replicas."""
     lost: Mapping[str, frozenset[int]] = field(default_factory=dict)
     """The lost brokers that plans evacuate, by the uid of the plan."""
+    replicas_left: int = 0
+    """Replicas that are left on the brokers of those at work."""
     _states: Mapping[int, CordonState] = field(default_factory=dict)
     """How far the cordons are, by the last reconciliation."""
     _timers: Mapping[int, Timer] = field(default_factory=dict)
@@ -75,7 +78,7 @@ class DecommissionStage:
         """
         self._decided, before = None, self.cordons
         if not self.automation.has_any(self.key):
-            self.cordons, self.lost = frozenset(), {}
+            self.cordons, self.lost, self.replicas_left = frozenset(), {}, 0
             return None
         self.cordons = recorded_cordons(throttle)
         those = self.automation.decommissions(self.key)
@@ -95,6 +98,7 @@ class DecommissionStage:
         decision = self.automation.decide(self.key, inputs, now, self._unread(those))
         if inputs.seen is READING:  # what was said before a restart stays said until more is known
             decision = _of_those_that_end(decision, those)
+        self.replicas_left = replicas_left(those, decision)
         new = decision.cordons - before - self.cordons
         if new and not await self.automation.unchanged(it for it in those if it.brokers & new):
             decision = replace(decision, cordons=decision.cordons - new)
