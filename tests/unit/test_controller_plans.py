@@ -27,7 +27,7 @@ from reassign.controller.supervisor import Supervisor
 from reassign.core.model.awaited import Awaited
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.snapshot import Partition, Snapshot, Topic, TopicPartition
 from reassign.core.plans import decide
 from reassign.core.plans.model import GoalSeen, Planned, PlanResource
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason, ReassignError
@@ -89,9 +89,9 @@ WINDOWS = [{"cron": "0 22 * * *", "durationSeconds": 3600, "timeZone": "Europe/B
 """In winter from 21:00 to 22:00 UTC."""
 
 
-def _at(world: Planning, hour: int, minute: int = 0, second: int = 0) -> None:
+def _at(world: Planning, hour: int, minute: int = 0, second: int = 0, day: int = 1) -> None:
     """Set the API server's clock."""
-    world.kube.clock = lambda: datetime(2026, 1, 1, hour, minute, second, tzinfo=UTC)
+    world.kube.clock = lambda: datetime(2026, 1, day, hour, minute, second, tzinfo=UTC)
 
 
 def _has_windows(world: Planning) -> None:
@@ -119,6 +119,21 @@ def test_waves_begin_and_go_on_only_in_the_windows_of_their_plan(world: Planning
     _at(world, 21, 30)
     world.tick(until=lambda: world.says("Completed"))
     assert "windowOpen" not in world.status
+
+
+def test_a_plan_that_three_windows_did_not_end_is_counted(world: Planning) -> None:
+    _has_windows(world)
+    world.metrics.serve("kafka/main", dict)
+    world.tick(until=lambda: world.says("OutsideWindow"))
+    _at(world, 21)
+    world.tick(until=lambda: world.status["waves"][0]["state"] == "Succeeded")
+    counted = list[str]()
+    for day in (1, 2, 3):
+        _at(world, 22, day=day)
+        world.tick(3)
+        name = 'kafka_reassign_plans_past_windows{kafka_cluster="kafka/main"} '
+        counted += [line.removeprefix(name) for line in world.metrics.text().decode().splitlines() if name in line]
+    assert counted == ["0.0", "0.0", "1.0"]
 
 
 def test_a_wave_that_was_let_go_in_time_begins_nothing_after_its_window(world: Planning) -> None:
@@ -170,6 +185,17 @@ def test_a_loop_reconciles_when_a_window_opens_or_closes(world: Planning) -> Non
     _at(world, 21, 59, 57)
     world.tick(3)
     assert asyncio.run(world.loop._tick()) == 3
+
+
+def test_a_plan_that_evacuates_a_lost_broker_is_not_paused_by_it(world: Planning) -> None:
+    world.brokers.short = {"alone": Topic("id", 1, {0: Partition((1,), frozenset({1}), None)})}
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    world.tick(10)
+    assert world.kafka.writes == []
+    assert "ClusterUnderMinIsr" in {c["reason"] for c in world.waves()[0]["status"]["conditions"]}
+    world.loop.decommissions.lost = {"uid-drain": frozenset({1})}
+    world.tick(until=lambda: world.kafka.replicas[OURS] == NEW)
 
 
 def test_a_bug_in_a_window_concerns_its_plan_alone(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from reassign.api.window import Window
 from reassign.core.model.problem import Problem
 from reassign.core.plans import windows
-from reassign.core.plans.windows import WindowState, schedule_of, windows_at
+from reassign.core.plans.windows import WindowState, schedule_of, times_closed, windows_at
 from reassign.errors import Reason
 from reassign.text import first_error
 from tests.unit.examples import examples
@@ -92,6 +92,33 @@ def test_a_window_longer_than_its_period_never_closes() -> None:
         assert state.is_open
         assert state.changes
         assert now < state.changes <= now + 24 * HOUR
+
+
+def test_a_window_that_opens_again_before_it_has_closed_has_no_next_time() -> None:
+    """Else it would be written into the status each minute, for ever."""
+    found = [windows_at([window("* * * * *", 300)], FROM + n * MINUTE) for n in range(10)]
+    assert {(state.is_open, state.opens) for state in found} == {(True, None)}
+    both = [window("0 22 * * *", 3600), window("0 23 * * *", 3600)]
+    assert windows_at(both, at("2026-06-01T22:30Z")).opens is None
+    assert windows_at(both, at("2026-06-01T23:30Z")).opens == at("2026-06-02T22:00Z")
+
+
+@pytest.mark.parametrize(
+    ("windows", "closed"),
+    [
+        ([window("0 22 * * *")], 10),
+        ([window("0 22 * * *"), window("30 22 * * *")], 10),  # one goes on where the other ends
+        ([window("0 22 * * *"), window("0 4 * * *")], 20),
+        ([window("0 22 * * 6")], 2),
+        ([window("0 22 * * *"), window("*/10 * * * *", 3600)], 0),  # it never closes
+        ([window("0 22 * * *"), window("0 25 * * *")], 0),
+    ],
+)
+def test_how_often_windows_have_closed(windows: list[Window], closed: int) -> None:
+    since = at("2026-01-01T22:30+00:00")
+    assert times_closed(windows, since, since + timedelta(days=9, hours=12), 100) == closed
+    assert times_closed(windows, since, since, 100) == 0
+    assert times_closed(windows, since, since + timedelta(days=9, hours=12), 3) == min(closed, 3)
 
 
 def test_a_clock_that_jumps_leaves_nothing_behind() -> None:
@@ -215,6 +242,18 @@ def test_a_leap_day_comes_within_four_years() -> None:
         assert windows_at([window("0 0 29 2 *")], at(now)).opens == at("2028-02-29T00:00Z")
 
 
+def test_a_window_is_open_at_its_time_though_the_next_one_is_too_far_away() -> None:
+    """Leap days that are Sundays are 28 years apart."""
+    seldom = [window("0 0 29 2 */7", 3600)]
+    open_ = windows_at(seldom, at("2032-02-29T00:59:59Z"))
+    assert open_ == WindowState(True, None, at("2032-02-29T01:00Z"))
+    assert windows_at([*seldom, window("0 22 * * *")], at("2032-02-29T00:30Z")).opens == at("2032-02-29T22:00Z")
+    closed = windows_at(seldom, at("2032-02-29T01:00Z"))
+    assert not closed.is_open
+    assert closed.problem
+    assert closed.problem.reason is Reason.INVALID_SCHEDULE
+
+
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[date]:
     """The days that are searched for a time."""
@@ -233,7 +272,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[date]:
 def test_a_search_ends_after_four_years_and_is_not_made_again(cron: str, looked_at: list[date]) -> None:
     now = at("2026-06-01T00:00Z")
     first = windows_at([window(cron)], now)
-    assert 0 < len(looked_at) < 2 * 4 * 366
+    assert 0 < len(looked_at) < 3 * 4 * 366
     before = len(looked_at)
     for minutes in range(0, 24 * 60, 7):
         assert windows_at([window(cron)], now + minutes * MINUTE) == first
@@ -441,4 +480,5 @@ def test_any_moment_is_as_that_walk_says(data: st.DataObject, fields: Fields, mi
         assert state.is_open == is_open[minute], f"{fields.cron} in {zone} at {now}"
         later = begins[np.searchsorted(begins, (now - BEGIN) // MINUTE, side="right") :]
         if len(later):
-            assert state.opens == BEGIN + int(later[0]) * MINUTE
+            following = BEGIN + int(later[0]) * MINUTE
+            assert state.opens == (None if state.is_open and is_open[(following - FROM) // MINUTE - 1] else following)

@@ -46,7 +46,9 @@ class Resource:
     unsupported: Problem | None = None
     """What the resource asks for that cannot be done."""
     plan: str | None = None
-    """The ReassignmentPlan whose wave it is."""
+    """The name of the ReassignmentPlan whose wave it is."""
+    plan_uid: str | None = None
+    """The uid of that plan."""
 
     @property
     def age_key(self) -> tuple[datetime, str]:
@@ -126,6 +128,7 @@ class Settled:
     ttl_seconds_after_finished: int | None
     has_moved: bool
     """Whether its status tells of partitions that a record must have."""
+    start_time: datetime | None = None
     deleted: ClassVar[None] = None
 
     @classmethod
@@ -148,4 +151,5 @@ class Settled:
             completion_time=status.completion_time,
             ttl_seconds_after_finished=resource.spec.ttl_seconds_after_finished,
             has_moved=resource.has_moved,
+            start_time=status.start_time,
         )

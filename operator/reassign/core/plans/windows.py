@@ -8,9 +8,10 @@ nothing but what another search would find, so neither an outage nor a clock tha
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -94,19 +95,23 @@ def _offset(local: datetime) -> timedelta:
 
 
 def schedule_of(cron: str, time_zone: str, where: str, now: datetime) -> Schedule | Problem:
-    """Return the schedule of a cron that stands `where`; a Problem where it cannot be read, or never comes."""
+    """Return the schedule of a cron that stands `where`; a Problem where it cannot be read."""
     try:
         schedule = Schedule(cron, ZoneInfo(time_zone))
-        if schedule.next(now):
-            return schedule
-        unreadable = None
+        _Moments(cron, _wall(now))
+        return schedule
     except (ZoneInfoNotFoundError, OSError, ValueError):
         wrong = f"there is no time zone {time_zone!r}; name one of the IANA database, such as Europe/Berlin"
         return Problem(Reason.INVALID_SCHEDULE, f"{where}: {wrong}")
     except CronSimError:
         unreadable = _unreadable(cron)
-    wrong = f"cannot be read: {unreadable}" if unreadable else "has no time within four years"
-    return Problem(Reason.INVALID_SCHEDULE, f"{where}: the cron {cron!r} {wrong}")
+    if unreadable is None:
+        return _never(cron, where)
+    return Problem(Reason.INVALID_SCHEDULE, f"{where}: the cron {cron!r} cannot be read: {unreadable}")
+
+
+def _never(cron: str, where: str) -> Problem:
+    return Problem(Reason.INVALID_SCHEDULE, f"{where}: the cron {cron!r} has no time within four years")
 
 
 def _unreadable(cron: str) -> str | None:
@@ -128,7 +133,8 @@ class WindowState:
 
     is_open: bool = True
     opens: datetime | None = None
-    """When a window opens next; None without windows, and while one cannot be read."""
+    """When a window opens next, once those that are open have closed; None without windows, while one cannot be read,
+    and where another opens before that."""
     changes: datetime | None = None
     """When a window opens or closes next."""
     problem: Problem | None = None
@@ -154,22 +160,56 @@ def windows_at(windows: Sequence[Window], now: datetime) -> WindowState:
         if isinstance(found, Problem):
             return WindowState(is_open=False, problem=found)
         last, following = found
-        opens.append((following, window.time_zone))
-        closes += [last + timedelta(seconds=window.duration_seconds)] if last else []
-    open_until = max((end for end in closes if end > now), default=None)
-    first, zone = min(opens)
-    return WindowState(open_until is not None, first, min(filter(None, [first, open_until])), zone=zone)
+        end = last + timedelta(seconds=window.duration_seconds) if last else now
+        closes += [end] if end > now else []
+        if not isinstance(following, Problem):
+            opens.append((following, window.time_zone))
+        elif end <= now:
+            return WindowState(is_open=False, problem=following)
+    open_until = max(closes, default=None)
+    first, zone = min(opens, default=(None, "Etc/UTC"))
+    changes = min(filter(None, [first, open_until]))
+    if first and open_until and first <= open_until:
+        first = None
+    return WindowState(open_until is not None, first, changes, zone=zone)
 
 
-Moments = tuple[datetime | None, datetime]
-"""The last moment of a cron, and the next one."""
+def times_closed(windows: Sequence[Window], since: datetime, now: datetime, most: int) -> int:
+    """Return how often the windows have closed between two times, at most `most`; 0 where one cannot be read."""
+    found = [schedule_of(w.cron, w.time_zone, f"spec.windows[{n}]", now) for n, w in enumerate(windows)]
+    schedules = [schedule for schedule in found if not isinstance(schedule, Problem)]
+    if len(schedules) < len(found):
+        return 0
+    lasting = [
+        (schedule, timedelta(seconds=w.duration_seconds)) for schedule, w in zip(schedules, windows, strict=True)
+    ]
+    ends = {end for schedule, long in lasting for end in islice(_ends(schedule, long, since, now), most)}
+    alone = [end for end in ends if not any(_is_open(schedule, long, end) for schedule, long in lasting)]
+    return min(len(alone), most)
+
+
+def _ends(schedule: Schedule, long: timedelta, since: datetime, now: datetime) -> Iterator[datetime]:
+    """Yield when a window closed between two times, the last time first."""
+    moment = schedule.last(now - long)
+    while moment and moment + long > since:
+        yield moment + long
+        moment = schedule.last(moment - SECOND)
+
+
+def _is_open(schedule: Schedule, long: timedelta, at: datetime) -> bool:
+    moment = schedule.last(at)
+    return moment is not None and moment + long > at
+
+
+Moments = tuple[datetime | None, datetime | Problem]
+"""The last moment of a cron, and the next one; a Problem where that is too far away."""
 
 
 class _Kept(NamedTuple):
     since: datetime
     until: datetime
     found: Moments | Problem
-    """What is found at each time from `since` until before `until`; of a Problem at least for a day."""
+    """What is found at each time from `since` until before `until`; a Problem is at least for a day."""
 
 
 _kept: dict[tuple[str, str, str], _Kept] = {}
@@ -191,5 +231,6 @@ def _searched(cron: str, time_zone: str, where: str, now: datetime) -> _Kept:
     if isinstance(schedule, Problem):
         return _Kept(now, now + DAY, schedule)
     last, following = schedule.last(now), schedule.next(now)
-    assert following is not None
+    if following is None:
+        return _Kept(now, now + DAY, (last, _never(cron, where)))
     return _Kept(max(last or now, following - LONGEST_WAIT), following, (last, following))
