@@ -422,17 +422,24 @@ class Decommissioning(World):
         self.loop = self.new_loop()
 
     def tick(
-        self, times: int = 1, until: Callable[[], bool] | None = None, seconds: float = TICK, *, safely: bool = False
+        self,
+        times: int = 1,
+        until: Callable[[], bool] | None = None,
+        seconds: float = TICK,
+        *,
+        safely: bool = False,
+        bugs: bool = False,
     ) -> None:
         """As the loop of the operator; what is begun in one tick goes on between it and the next, as brokers do.
 
-        `safely`: an error ends one tick, and not the loop.
+        `safely`: an error ends one tick, and not the loop. There are no bugs unless that is said.
         """
 
         async def ticks() -> None:
             for _ in range(80 if until else times):
                 self.clock.seconds += seconds
                 await self.tick_once(safely=safely)
+                assert bugs or self.loop._bug is None, self.loop._bug
                 if until and until():
                     return
             if until is not None:
@@ -442,7 +449,6 @@ class Decommissioning(World):
 
     async def tick_once(self, *, safely: bool = False) -> None:
         await (self.loop._safe_tick() if safely else self.loop._tick())
-        assert self.loop._bug is None, self.loop._bug
         for _ in range(8):
             await asyncio.sleep(0)
         for tp in list(self.kafka.reassignments) if self.copies else ():

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from reassign.core.automation import decide
+from reassign.core.automation.case import DecommissionCase
 from reassign.core.model.forwarding import Forwarded
 from reassign.core.model.snapshot import Broker
-from reassign.errors import PlanningError, Reason
+from reassign.errors import PlanningError, Reason, ReassignError
 from tests.unit.decommission_world import A, B, C, Decommissioning
-from tests.unit.world import api_object, cluster_record
+from tests.unit.world import Object, api_object, cluster_record
 
 
 @pytest.fixture
@@ -317,3 +319,79 @@ def test_other_brokers_behind_the_address_are_not_touched(world: Decommissioning
     world.kafka.snapshot = snapshot  # type: ignore[method-assign]
     world.tick(15)
     world.assert_nothing_left()
+
+
+# --- The API server, and bugs ---
+
+
+def test_a_plan_whose_creation_is_refused_is_not_created_at_once_again(
+    world: Decommissioning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = world.kube.create
+
+    async def refuse(obj: Object) -> Object:
+        if obj["kind"] == "ReassignmentPlan":
+            raise ReassignError(Reason.NOT_AUTHORIZED, "a webhook denied the request")
+        return await create(obj)
+
+    monkeypatch.setattr(world.kube, "create", refuse)
+    world.until("NotAuthorized")
+    assert min(world.pauses(3)) >= 1
+    assert "a webhook denied the request; it is tried again" in (world.message() or "")
+    monkeypatch.undo()
+
+
+def test_a_bug_with_one_holds_its_plan_and_no_other(world: Decommissioning, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_flight(world)
+    world.copies = True
+    judge = decide.decide_decommission
+
+    def judges(case: DecommissionCase) -> Any:
+        if case.it.name == "old":
+            raise ZeroDivisionError
+        return judge(case)
+
+    monkeypatch.setattr(decide, "decide_decommission", judges)
+    world.apply("second", [2], approval="NotRequired")
+    world.until("InternalError")
+    world.tick(10)
+    assert (len(world.kube.started), world.cordons()) == (1, {1})
+    assert world.reason("second") == "PlanInProgress"
+    monkeypatch.setattr(decide, "decide_decommission", judge)
+    world.until("Empty")
+
+
+def test_a_bug_with_all_of_them_holds_nothing_else(world: Decommissioning, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_flight(world)
+    world.copies = True
+    automation = world.loop.decommissions.automation
+    decides = automation.decide
+
+    def fails(*_: object) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(automation, "decide", fails)
+    entry = {"topic": "c", "partition": 0, "replicas": [5, 3]}
+    world.put(api_object("PartitionReassignment", "users", {"clusterRef": {"name": "main"}, "partitions": [entry]}))
+    world.tick(10, safely=True, bugs=True)
+    assert (world.reason(), len(world.kube.started), world.cordons()) == ("InternalError", 1, {1})
+    assert world.kafka.replicas[C] == (5, 3)
+    monkeypatch.setattr(automation, "decide", decides)
+    world.until("Empty", safely=True)
+
+
+@pytest.mark.parametrize("by", ["its spec", "its record"])
+def test_a_plan_whose_owner_cannot_be_read_is_not_the_users_to_approve(world: Decommissioning, by: str) -> None:
+    world.tick(until=lambda: world.cordons() == {1})
+    if by == "its spec":
+        world.change("old", lambda obj: obj["spec"].update(cordon="Sometimes"))
+    else:
+        world.kube.write("uid-uid-old-0", lambda obj: obj["spec"]["decommission"]["plan"].update(number="one"))
+        world.watch()
+    world.until("CannotBeRead")
+    world.change("old-1", lambda obj: obj["spec"].update(approvedDigest=obj["status"]["digest"]))
+    world.tick(10)
+    assert not world.kube.started
+    world.change("old-1", lambda obj: obj["spec"].update(approvedDigest=None, approval="NotRequired"))
+    world.tick(10)
+    assert not world.kube.started
