@@ -631,31 +631,3 @@ def test_a_restart_suspends_no_wave_under_way(approved: Decommissioning) -> None
     approved.restart()
     approved.tick(30)
     assert approved.kube.suspended == []
-
-
-def test_a_life_is_the_same_wherever_the_process_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    after = 0
-    while not lived(monkeypatch, after := after + 1):
-        pass
-    assert after > 40
-
-
-def lived(monkeypatch: pytest.MonkeyPatch, after: int) -> bool:
-    """Have one live whose process is killed after so many writes; return whether it was not."""
-    with monkeypatch.context() as patch:
-        world = Decommissioning(patch, approval="NotRequired", unregister="WhenDown")
-        world.kube.left = after
-        world.run(until=lambda: world.reason() == "Empty")
-        world.down(1)
-        world.run(until=lambda: world.reason() == "Unregistered")
-        world.run(5)
-        assert sorted(set(world.brokers.begun)) == [A, B]
-        assert world.brokers.unregistered == [1]
-        assert world.plans() == ["old-1"]
-        plans = [name for name in world.kube.made if name.startswith("ReassignmentPlan")]
-        assert len(plans) == 1
-        assert len(world.waves()) == 2
-        begun = world.record()["approval"]["begunBytes"]
-        assert begun == 200, world.kube.writes[after - 1]
-        world.assert_nothing_left(unregistered=[1])
-        return world.kube.left is not None and world.kube.left > 0
