@@ -12,7 +12,7 @@ from reassign.core.model.snapshot import Broker
 from reassign.errors import ApiServerError, ClusterError, Reason
 from reassign.kafka.claim import Membership
 from tests.unit.decommission_world import A, B, C, Decommissioning
-from tests.unit.world import Object, api_object
+from tests.unit.world import KilledError, Object, api_object
 
 Change = Callable[[Decommissioning], None]
 
@@ -684,6 +684,18 @@ def test_a_restart_suspends_no_wave_under_way(approved: Decommissioning) -> None
     approved.restart()
     approved.tick(30)
     assert approved.kube.suspended == []
+
+
+def test_a_plan_whose_process_ends_before_its_waves_is_made_for_its_owner(world: Decommissioning) -> None:
+    world.tick(until=lambda: world.record().get("plan", {}).get("number") == 1)
+    world.kube.left = 1
+    with pytest.raises(KilledError):
+        world.tick(10)
+    assert (world.plans(), world.waves()) == (["old-1"], [])
+    world.work.jobs.clear()
+    world.restart()
+    world.until("AwaitingApproval")
+    assert [(job.plan.name, job.owned) for job in world.work.jobs] == [("old-1", True)]
 
 
 def test_a_life_is_the_same_wherever_the_process_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:

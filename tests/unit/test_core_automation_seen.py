@@ -11,8 +11,10 @@ from reassign.core.model.forwarding import NOT_FORWARDED, Forwarded
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
 from tests.unit.sim import SimKafka
 
+FORWARDED = Forwarded(0, frozenset({0}))
 
-def seen(*, forwarded: Forwarded = Forwarded(0, frozenset({0}))) -> Snapshot:
+
+def seen(*, forwarded: Forwarded = FORWARDED) -> Snapshot:
     """Broker 1 is fenced."""
     kafka = SimKafka({TopicPartition("orders", 0): (1, 2)})
     kafka.brokers[1] = Broker(1, "r1", fenced=True)
