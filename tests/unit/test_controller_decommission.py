@@ -115,6 +115,19 @@ def test_what_lands_later_gets_a_further_plan_and_its_approval(world: Decommissi
 # --- Held ---
 
 
+def test_what_was_approved_once_is_not_copied_again_and_again(world: Decommissioning) -> None:
+    world.until("AwaitingApproval")
+    world.approve()
+    world.until("Empty")
+    first = world.status()["plans"][0]["digest"]
+    world.kafka.replicas[A], world.kafka.replicas[B] = (1, 2), (3, 1)
+    world.until("AwaitingApproval", seconds=20)
+    assert (world.status()["digest"] != first, len(world.kube.started)) == (True, 2)
+    world.approve()
+    world.until("Empty", seconds=20)
+    assert len(world.kube.started) == 4
+
+
 def test_suspending_one_starts_no_wave_and_keeps_its_cordon(approved: Decommissioning) -> None:
     in_flight(approved)
     approved.edit(suspend=True)
@@ -635,6 +648,26 @@ def test_an_api_server_that_does_not_answer_is_not_asked_at_once(
     pauses = approved.pauses(5)
     assert not approved.cordons()
     assert min(pauses) >= 0.1
+
+
+def test_a_record_that_is_refused_suspends_no_wave_under_way(
+    approved: Decommissioning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = approved.kube.write_record
+
+    async def refuse(obj: Object, spec: Object, *, held: bool) -> Object:
+        if spec.get("decommission"):
+            raise ApiServerError("503: unavailable")
+        return await write(obj, spec, held=held)
+
+    in_flight(approved)
+    approved.down(1)
+    monkeypatch.setattr(approved.kube, "write_record", refuse)
+    approved.tick(5)
+    assert (approved.kube.suspended, len(approved.kube.started)) == ([], 1)
+    approved.edit(suspend=True)
+    approved.tick(2)
+    assert len(approved.kube.suspended) == 1
 
 
 # --- Statuses that others have forged ---

@@ -141,8 +141,12 @@ class Automation:
         """
         orders, pauses, judged = recorded_orders(self._store, key), list[float](), decision.judged
         unseen = isinstance(inputs.seen, Problem) or not inputs.seen.forwarded
+        steps = [step for one in decision.decommissions.values() for step in one.steps]
+        runs = {step.plan.uid for step in steps if isinstance(step, RunPlan)}  # also where a step before it is refused
         given = {
-            uid: order if order.retired or _goes_on(orders.owners[uid], judged, unseen=unseen) else PlanOrder()
+            uid: order
+            if order.retired or _goes_on(orders.owners[uid], judged, runs=unseen or uid in runs)
+            else PlanOrder()
             for uid, order in orders.given.items()
         }
         for uid, error in decision.errors.items():
@@ -291,9 +295,9 @@ def _has_changed(it: DecommissionResource, judged: Mapping[str, DecommissionReso
     return before is None or (before.generation, before.deleted) != (it.generation, it.deleted)
 
 
-def _goes_on(it: DecommissionResource, judged: Mapping[str, DecommissionResource], *, unseen: bool) -> bool:
-    """Whether what has begun of its plan goes on: nothing was decided about that, and its owner does not stop it."""
-    return (unseen or _has_changed(it, judged)) and it.approved and not (it.spec.suspend or it.deleted)
+def _goes_on(it: DecommissionResource, judged: Mapping[str, DecommissionResource], *, runs: bool) -> bool:
+    """Whether what has begun of its plan goes on: it `runs`, or nothing was decided, and its owner does not stop it."""
+    return (runs or _has_changed(it, judged)) and it.approved and not (it.spec.suspend or it.deleted)
 
 
 def _key(it: DecommissionResource) -> ClusterKey:
