@@ -115,19 +115,6 @@ def test_what_lands_later_gets_a_further_plan_and_its_approval(world: Decommissi
 # --- Held ---
 
 
-def test_what_was_approved_once_is_not_copied_again_and_again(world: Decommissioning) -> None:
-    world.until("AwaitingApproval")
-    world.approve()
-    world.until("Empty")
-    first = world.status()["plans"][0]["digest"]
-    world.kafka.replicas[A], world.kafka.replicas[B] = (1, 2), (3, 1)
-    world.until("AwaitingApproval", seconds=20)
-    assert (world.status()["digest"] != first, len(world.kube.started)) == (True, 2)
-    world.approve()
-    world.until("Empty", seconds=20)
-    assert len(world.kube.started) == 4
-
-
 def test_suspending_one_starts_no_wave_and_keeps_its_cordon(approved: Decommissioning) -> None:
     in_flight(approved)
     approved.edit(suspend=True)

@@ -125,7 +125,7 @@ def decommission(name: str = "decommission-5", **status: Any) -> Object:
         ],
         "summary": "15 replicas left on broker 5",
         "replicasLeft": 15,
-        "digest": shown_digest(f"{name}-1", [DIGEST, OTHER], frozenset({5})),
+        "digest": shown_digest([DIGEST, OTHER], frozenset({5})),
         "brokers": [{"id": 5, "state": "Serving", "replicas": 15, "cordoned": False}],
     }
     spec = {"clusterRef": {"name": "main"}, "brokers": [5], "approval": "Required"}

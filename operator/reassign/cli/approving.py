@@ -107,7 +107,7 @@ def is_meant(plan: Item, decommission: Item) -> bool:
         return False
     assert isinstance(plan.status, ReassignmentPlanStatus)
     waves = [wave.digest for wave in plan.status.waves]
-    return shown_digest(plan.name, waves, frozenset(decommission.spec["brokers"])) == _digest(decommission)
+    return shown_digest(waves, frozenset(decommission.spec["brokers"])) == _digest(decommission)
 
 
 def shown(item: Item, plan: Item | None) -> Iterator[str]:

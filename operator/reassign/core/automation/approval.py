@@ -1,6 +1,7 @@
 """What an approval names and covers, and what keeps it from being taken up.
 
-It names one plan and what its waves do. It is judged by the waves that are there, since they are carried out.
+It names what the waves do, without the names of objects: a plan that is worked out has none yet. It is judged by the
+waves that are there, since they are carried out.
 """
 
 from __future__ import annotations
@@ -45,13 +46,9 @@ OF_THE_CLUSTER = frozenset(
 """Why a plan was stalled while its cluster was not served: over by now, though its status still says so."""
 
 
-def shown_digest(plan: str, waves: Sequence[str], brokers: frozenset[int]) -> str:
-    """Return what an approval names: the plan, what all waves do, by the digests of their specs in order, and the
-    brokers.
-
-    With the plan's name, since a later one that does the same copies as much once more.
-    """
-    return hashed([plan, [*waves], sorted(brokers)])
+def shown_digest(waves: Sequence[str], brokers: frozenset[int]) -> str:
+    """Return what an approval names: what all waves do, by the digests of their specs in order, and the brokers."""
+    return hashed([[*waves], sorted(brokers)])
 
 
 def digest_of_nothing(it: DecommissionResource) -> str:
@@ -88,7 +85,7 @@ def may_begin(case: DecommissionCase) -> bool:
 
 def digest_of(it: DecommissionResource, found: PlanSeen) -> str:
     """Return what an approval of a plan that is there names."""
-    return shown_digest(found.plan.name, [wave.digest for wave in found.plan.status.waves], it.brokers)
+    return shown_digest([wave.digest for wave in found.plan.status.waves], it.brokers)
 
 
 def bytes_in(waves: Sequence[Wave]) -> int:
