@@ -637,6 +637,26 @@ def test_an_api_server_that_does_not_answer_is_not_asked_at_once(
     assert min(pauses) >= 0.1
 
 
+def test_a_record_that_is_refused_suspends_no_wave_under_way(
+    approved: Decommissioning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = approved.kube.write_record
+
+    async def refuse(obj: Object, spec: Object, *, held: bool) -> Object:
+        if spec.get("decommission"):
+            raise ApiServerError("503: unavailable")
+        return await write(obj, spec, held=held)
+
+    in_flight(approved)
+    approved.down(1)
+    monkeypatch.setattr(approved.kube, "write_record", refuse)
+    approved.tick(5)
+    assert (approved.kube.suspended, len(approved.kube.started)) == ([], 1)
+    approved.edit(suspend=True)
+    approved.tick(2)
+    assert len(approved.kube.suspended) == 1
+
+
 # --- Statuses that others have forged ---
 
 
