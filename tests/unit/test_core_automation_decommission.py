@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
+from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import Execution
+from reassign.api.partition_reassignment import Progress
 from reassign.core.automation import decide
 from reassign.core.automation.case import DecommissionCase
-from reassign.core.automation.model import DecommissionDecision
+from reassign.core.automation.model import DecommissionDecision, PlanSeen
+from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
-from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, Decommissions, SimDecommission, orders
+from tests.unit.automation_sim import (
+    FENCED,
+    GONE,
+    UNREACHABLE,
+    UP,
+    Decommissions,
+    SimDecommission,
+    SimOwnedPlan,
+    orders,
+)
+from tests.unit.sim import START
 
 ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2))
 OTHER = f"sha256:{'f' * 64}"
@@ -232,6 +245,33 @@ def test_a_plan_that_is_stale_is_retired_and_what_is_left_gets_another() -> None
     assert it.record.failures == 0
 
 
+def test_a_wave_that_is_stalled_and_goes_on_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = world(approval="NotRequired", cordon="Never")
+    seen = run.plan_seen
+
+    def slow(plan: SimOwnedPlan) -> PlanSeen:
+        found = seen(plan)
+        return replace(found, waves=[stalled(wave) if isinstance(wave, Resource) else wave for wave in found.waves])
+
+    monkeypatch.setattr(run, "plan_seen", slow)
+    it = run.until("WaveInFlight")
+    run.tick(2)
+    assert (it.reason, it.message) == ("WaveInFlight", "old-1: 0/2 waves, 0/3 partitions; raise the throttle")
+
+
+def stalled(wave: Resource) -> Resource:
+    condition = Condition(
+        type="Stalled",
+        status=ConditionStatus.TRUE,
+        observed_generation=1,
+        last_transition_time=START,
+        reason="ThrottleBelowProduceRate",
+        message="raise the throttle",
+    )
+    progress = Progress(bytes_per_second=1)
+    return replace(wave, status=wave.status.model_copy(update={"conditions": (condition,), "progress": progress}))
+
+
 def test_after_three_failures_it_waits_an_hour_or_for_a_generation() -> None:
     run = world(approval="NotRequired")
     it = run.objects["old"]
@@ -261,6 +301,17 @@ def test_an_unapproved_plan_that_is_stale_is_made_anew_after_an_hour() -> None:
     run.until("Empty")
     assert it.record.next_plan
     assert it.record.next_plan.seconds == 60
+
+
+def test_an_edit_has_a_plan_that_was_never_approved_made_at_once() -> None:
+    run = world()
+    it = run.until("AwaitingApproval")
+    run.replicas[TopicPartition("orders", 0)] = (5, 2)
+    run.tick(3)
+    assert it.reason == "Planning"
+    it.edit(suspend=False)
+    run.until("AwaitingApproval", most=10)
+    assert run.created == ["old-1", "old-2"]
 
 
 def test_an_unapproved_plan_is_made_anew_when_the_spec_changes() -> None:

@@ -47,8 +47,8 @@ from reassign.core.automation.unregister import decided_empty, unregistering
 from reassign.core.automation.view import WAVE_IN_FLIGHT, View, anew, grown
 from reassign.core.configs.cordons import EFFECT_SECONDS, CordonReason
 from reassign.core.model.problem import Problem
-from reassign.core.plans.conditions import summary_of
-from reassign.core.plans.model import AddFinalizer, RemoveFinalizer
+from reassign.core.plans.conditions import stalls, summary_of
+from reassign.core.plans.model import AddFinalizer, RemoveFinalizer, unended
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
 from reassign.text import counted, cut, listed, named_brokers
@@ -81,7 +81,8 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     brokers = judge_brokers(it, seen, case.timers, case.now)
     timers = {broker: judged.timer for broker, judged in brokers.items() if judged.timer}
     update: dict[str, object] = {"brokers": tuple(judged.record for judged in brokers.values() if judged.record)}
-    if it.record.failures and it.status.observed_generation not in (None, -1, it.generation):
+    anew_at_once = it.record.failures or it.record.approval is None
+    if anew_at_once and it.status.observed_generation not in (None, -1, it.generation):
         update |= {**NO_FAILURES, "next_plan": None}
     view = View(case, it.record.model_copy(update=update), brokers, timers)
     if unknown := [broker for broker, judged in brokers.items() if judged.record is None]:
@@ -277,7 +278,7 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
 
 
 def _so_far(found: PlanSeen) -> str:
-    return f"{found.plan.name}: {summary_of(found.states)}"
+    return f"{found.plan.name}: {summary_of(found.states)}{stalls(unended(found.waves))}"
 
 
 def _awaited_cordons(view: View) -> list[int]:
@@ -324,7 +325,8 @@ def _after_plan(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
         if found.plan.deleted:
             listing = _deleted(view, plan)
-        message = f"{plan.name} starts nothing more, and what it has in flight comes to its end"
+        stalled = stalls(unended(found.waves))
+        message = f"{plan.name} starts nothing more, and what it has in flight comes to its end{stalled}"
         return view.decided(retire, Standing(WAVE_IN_FLIGHT, message), listing)
     listing = _listed(view, found, PlanOutcome.RETIRED, begun=plan.begun_waves > 0)
     if found.plan.deleted:
