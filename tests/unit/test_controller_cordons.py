@@ -91,6 +91,7 @@ def test_a_cordon_is_in_status_events_and_metrics_until_it_is_lifted(cordoning: 
     cordoning.cordon(5)
     cordoning.tick(lambda: "BrokerCordoned" in cordoning.world.kube.events)
     assert (cordoning.text, cordoning.recorded, cordoning.metric()) == ("*", {5}, "1.0")
+    assert "throttle" not in cordoning.world.kube.objects["uid-main"]["status"]
     cordoning.wished.brokers = frozenset()
     cordoning.tick(lambda: not cordoning.cordoned() and not cordoning.recorded)
     assert (cordoning.text, cordoning.metric()) == (None, "0.0")

@@ -138,7 +138,8 @@ class Brokers:
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's stock tools (one of TOOLS, or a class) prints; a failure is a PlatformError."""
         servers = ("--bootstrap-server", self.bootstrap_servers)
-        arguments = (*arguments, *servers) if name == "cluster" else (*servers, *arguments)  # it takes them after a verb
+        after_verb = name == "cluster"
+        arguments = (*arguments, *servers) if after_verb else (*servers, *arguments)
         return run_java(self.libs, tool_class(name, self.version), arguments, jvm=self.jvm, quiet=True)
 
     def start(self) -> None:

@@ -44,7 +44,7 @@ class DemoDecommission:
         self.server, self.cluster, self.console = server, cluster, console
         self.kafka = Workload(cluster.bootstrap_servers)
         self.traffic = Traffic(cluster.bootstrap_servers, PREFIX)
-        self.began = time.monotonic()
+        self.began, self.told = time.monotonic(), ""
         if cluster.count != 6:
             raise PlatformError("this demo needs six brokers: make up BROKERS=6")
 
@@ -208,12 +208,12 @@ class DemoDecommission:
 
     def _wait(self, what: str, done: Callable[[Object], bool], seconds: float) -> Object:
         """Wait for the BrokerDecommission, with what Ready says; return it."""
-        deadline, told = time.monotonic() + seconds, ""
+        deadline = time.monotonic() + seconds
         while True:
             obj = json.loads(self._kubectl("get", "kbd", NAME, "-o", "json"))
             ready = [c for c in obj["status"].get("conditions", ()) if c["type"] == "Ready"]
-            if ready and (said := f"[yellow]{ready[0]['reason']}[/] {ready[0]['message']}") != told:
-                told = said
+            if ready and (said := f"[yellow]{ready[0]['reason']}[/] {ready[0]['message']}") != self.told:
+                self.told = said
                 self._say(said)
             if done(obj):
                 self._say(f"[green]{what}[/]")
