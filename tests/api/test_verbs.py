@@ -26,8 +26,8 @@ from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
 from reassign.cli import watching
 from reassign.errors import ApiServerError
 from reassign.kube.client import KubeClient
-from tests.api.kubectl import Kubectl, Object, cluster, entry, plan, reassignment
-from tests.api.statuses import CLUSTER_STATUS, DIGEST, PLAN_STATUS, READY, REASSIGNMENT_STATUS
+from tests.api.kubectl import Kubectl, Object, cluster, decommission, entry, plan, reassignment
+from tests.api.statuses import CLUSTER_STATUS, DECOMMISSION_STATUS, DIGEST, PLAN_STATUS, READY, REASSIGNMENT_STATUS
 from tests.unit.cli import Ran, error_of, run
 
 OPERATOR = Path(__file__).parents[2] / "operator"
@@ -73,6 +73,12 @@ def wave(sandbox: Kubectl, of: Object, name: str = "drain-1") -> None:
     sandbox.apply(reassignment(name, suspend=True) | {"metadata": {"name": name, "labels": labels}})
 
 
+def retiring(sandbox: Kubectl, name: str = "retire-5", **status: Any) -> Object:
+    """A BrokerDecommission whose plan awaits its approval."""
+    sandbox.apply(decommission(name))
+    return sandbox.write_status("kbd", name, DECOMMISSION_STATUS | status)
+
+
 def spec_of(sandbox: Kubectl, kind: str, name: str) -> Object:
     spec: Object = sandbox.read(kind, name)["spec"]
     return spec
@@ -101,10 +107,85 @@ def test_list_writes_the_objects_as_kubectl_has_them(sandbox: Kubectl, verb: Ver
 
 
 def test_list_says_that_there_is_nothing_and_where(sandbox: Kubectl, verb: Verb) -> None:
-    assert verb("list") == (0, "", f"there are no PartitionReassignments in namespace {sandbox.namespace}\n")
+    said = f"there are no PartitionReassignments and no BrokerDecommissions in namespace {sandbox.namespace}\n"
+    assert verb("list") == (0, "", said)
+
+
+def test_list_shows_decommissions_in_a_table_of_their_own(sandbox: Kubectl, verb: Verb) -> None:
+    retiring(sandbox)
+    moving(sandbox)
+    moves, brokers = verb("list").out.split("\n\n")
+    assert "retire-5" not in moves
+    assert brokers.splitlines()[1].split()[:6] == ["retire-5", "main", "False", "WaveInFlight", "5", "312"]
+    kinds = [item["kind"] for item in json.loads(verb("list", "-o", "json").out)["items"]]
+    assert sorted(kinds) == ["BrokerDecommission", "PartitionReassignment"]
+
+
+# --- decommission ---
+
+
+def test_a_decommission_is_made_once_and_checked_by_the_api_server(sandbox: Kubectl, verb: Verb) -> None:
+    make = ("decommission", 6, 5, "--cluster", "main")
+    assert "there is no KafkaCluster main in namespace" in error_of(verb(*make), 2)
+    sandbox.apply(cluster())
+    assert verb(*make, "--dry-run").out.endswith("(dry run)\n")
+    assert sandbox("get", "kbd", "-o", "name") == ""
+    ran = verb(*make, "--unregister")
+    assert (ran.code, ran.out.splitlines()[0]) == (
+        0,
+        "kbd/decommission-5-6 is made: brokers 5 and 6 of the KafkaCluster main",
+    )
+    stored = sandbox.read("kbd", "decommission-5-6")
+    assert (stored["spec"]["brokers"], stored["spec"]["unregister"]) == ([5, 6], "WhenDown")
+    assert {m["manager"] for m in stored["metadata"]["managedFields"]} == {"kubectl-kafka-reassign"}
+    for again in (make, (*make, "--dry-run")):
+        assert "there is kbd/decommission-5-6 already" in error_of(verb(*again), 1)
+
+
+def test_a_decommission_written_as_a_manifest_can_be_applied(sandbox: Kubectl, verb: Verb) -> None:
+    ran = verb("decommission", 5, "--cluster", "main", "-o", "yaml")
+    sandbox("apply", "-f", "-", input=ran.out)
+    assert spec_of(sandbox, "kbd", "decommission-5")["brokers"] == [5]
 
 
 # --- approve ---
+
+
+def test_a_decommission_is_approved_suspended_and_cancelled(sandbox: Kubectl, verb: Verb) -> None:
+    retiring(sandbox)
+    ran = verb("approve", "retire-5", "--yes")
+    assert ran.out.splitlines()[0] == "kbd/retire-5: broker 5, with 312 replicas"
+    assert ran.out.endswith(f"kbd/retire-5 approved, {DIGEST}\n")
+    assert spec_of(sandbox, "kbd", "retire-5")["approvedDigest"] == DIGEST
+    assert verb("approve", "retire-5").out == "kbd/retire-5 is approved already\n"
+    assert verb("suspend", "kbd/retire-5").code == 0
+    assert spec_of(sandbox, "kbd", "retire-5")["suspend"] is True
+    assert verb("resume", "retire-5").code == 0
+    assert verb("cancel", "retire-5", "--yes").out.endswith("kbd/retire-5 is cancelled\n")
+    assert sandbox("get", "kbd", "-o", "name") == ""
+
+
+def test_a_plan_of_a_decommission_is_left_to_it(sandbox: Kubectl, verb: Verb) -> None:
+    owner = retiring(sandbox)["metadata"]
+    ref = {"apiVersion": "kafka.reassign.dev/v1alpha1", "kind": "BrokerDecommission", "controller": True}
+    ref |= {"name": owner["name"], "uid": owner["uid"]}
+    sandbox.apply(plan("retire-5-1") | {"metadata": {"name": "retire-5-1", "ownerReferences": [ref]}})
+    sandbox.write_status("krp", "retire-5-1", PLAN_STATUS | {"staleDigest": OTHER_DIGEST})
+    assert "approve the BrokerDecommission retire-5" in error_of(verb("approve", "retire-5-1"), 2)
+    assert "suspend kbd/retire-5" in error_of(verb("suspend", "retire-5-1"), 2)
+    assert "cancel kbd/retire-5" in error_of(verb("cancel", "retire-5-1", "--yes"), 2)
+    assert "approvedDigest" not in spec_of(sandbox, "krp", "retire-5-1")
+
+
+def test_an_approval_in_a_file_leaves_the_api_server_alone(sandbox: Kubectl, verb: Verb, tmp_path: Path) -> None:
+    planned(sandbox)
+    before = sandbox.read("krp", "drain")["metadata"]["resourceVersion"]
+    file = tmp_path / "drain.yaml"
+    file.write_text(f"# drains\n{yaml.safe_dump(plan())}")
+    assert verb("approve", "drain", "--file", file, "--yes").code == 0
+    assert sandbox.read("krp", "drain")["metadata"]["resourceVersion"] == before
+    sandbox("apply", "-f", str(file))
+    assert spec_of(sandbox, "krp", "drain")["approvedDigest"] == DIGEST
 
 
 def test_approve_shows_the_plan_and_writes_its_digest_when_confirmed(sandbox: Kubectl, verb: Verb) -> None:
@@ -204,7 +285,7 @@ def test_several_are_suspended_and_resumed_by_name(sandbox: Kubectl, verb: Verb)
 def test_a_wave_is_held_by_its_plan_and_not_by_hand(sandbox: Kubectl, verb: Verb) -> None:
     made = planned(sandbox)
     wave(sandbox, made)
-    assert "suspends and resumes; resume krp/drain" in error_of(verb("resume", "drain-1"), 2)
+    assert "kpr/drain-1 is a wave of krp/drain; resume krp/drain" in error_of(verb("resume", "drain-1"), 2)
     assert spec_of(sandbox, "kpr", "drain-1")["suspend"] is True
     sandbox.delete("krp", "drain")
     assert verb("resume", "drain-1").code == 0
@@ -222,7 +303,7 @@ def test_a_name_that_is_not_there_names_those_that_are(sandbox: Kubectl, verb: V
     moving(sandbox)
     planned(sandbox)
     said = error_of(verb("suspend", "mov"), 2)
-    assert "there is no PartitionReassignment or ReassignmentPlan mov in namespace" in said
+    assert "there is no PartitionReassignment, ReassignmentPlan or BrokerDecommission mov in namespace" in said
     assert "there are: move, drain" in said
     assert "there is no ReassignmentPlan move" in error_of(verb("resume", "krp/move"), 2)
     sandbox.apply(cluster())
@@ -416,13 +497,15 @@ def test_watch_redraws_in_place_on_a_terminal(api: ApiServer, sandbox: Kubectl) 
         ("kpr", [condition("Ready"), condition("Checked")], 0),
         ("kpr", [condition("Ready", "False", "UnknownBroker"), condition("Checked", "False", "UnknownBroker")], 1),
         ("krp", [condition("Ready"), condition("Succeeded")], 0),
+        ("kbd", [condition("Ready", reason="Empty"), condition("Empty")], 0),
+        ("kbd", [condition("Ready", "False", "UnknownBroker"), condition("Stalled", reason="UnknownBroker")], 1),
         ("krp", [condition("Ready", "False", "WaveFailed"), condition("Stalled", reason="WaveFailed")], 1),
     ],
 )
 def test_watch_ends_by_the_outcome(
     kind: str, conditions: list[Object], code: int, sandbox: Kubectl, verb: Verb
 ) -> None:
-    sandbox.apply(reassignment("it") if kind == "kpr" else plan("it"))
+    sandbox.apply({"kpr": reassignment, "krp": plan, "kbd": decommission}[kind]("it"))
     sandbox.write_status(kind, "it", {"observedGeneration": 1, "conditions": conditions})
     assert verb("watch", "it").code == code
 
@@ -487,6 +570,7 @@ def test_names_are_completed_from_the_api_server(
 ) -> None:
     moving(sandbox)
     planned(sandbox)
+    retiring(sandbox)
     sandbox.apply(cluster())
     here = ("--kubeconfig", str(api.kubeconfig), "-n", sandbox.namespace)
 
@@ -497,10 +581,12 @@ def test_names_are_completed_from_the_api_server(
 
             return completions(words)
 
-    assert completed("suspend", *here, "") == ["move", "drain"]
+    assert completed("suspend", *here, "") == ["move", "drain", "retire-5"]
     assert completed("suspend", *here, "krp/") == ["krp/drain"]
     assert completed("watch", *here, "m") == ["move"]
-    assert completed("approve", *here, "") == ["drain"]
+    assert completed("approve", *here, "") == ["drain", "retire-5"]
+    assert completed("watch", *here, "kbd/") == ["kbd/retire-5"]
+    assert completed("decommission", *here, "5", "--cluster", "") == ["main"]
     assert completed("rollback", *here, "") == ["move"]
     assert completed("brake", "on", *here, "") == ["main"]
     assert completed("list", *here, "--cluster", "") == ["main"]

@@ -87,6 +87,10 @@ class Apart:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(dict(line.split(":", 1) for line in status.splitlines())["VmHWM"].split()[0]) * 1024
 
+    def log(self) -> str:
+        """What the operator has logged so far."""
+        return self.processes.log("operator").read_text()
+
     def cpu_seconds(self) -> float:
         """What the operator's process has used so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()

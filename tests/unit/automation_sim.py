@@ -98,7 +98,7 @@ class SimOwnedPlan:
 @dataclass
 class SimOwnedWave:
     name: str
-    entries: Mapping[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]
+    entries: dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]
     """Each partition's replicas before and after."""
     state: WaveState = WaveState.PENDING
 
@@ -198,6 +198,8 @@ class Decommissions:
         self.withheld: set[str] = set()
         """Topics that metadata does not show."""
         self.silent: set[int] = set()
+        self.blank: set[int] = set()
+        """Brokers that report no logs, whatever they have."""
         self.voters: frozenset[int] | None = frozenset({0})
         self.factor = factor
         self.lists_fenced = True
@@ -355,6 +357,7 @@ class Decommissions:
                 continue
             logs = {tp.topic for tp, row in self.replicas.items() if broker in row}
             logs |= {tp.topic for tp, move in self.moves.items() if broker in move.target}
+            logs = set() if broker in self.blank else logs
             self.reads[broker] = [*self.reads.get(broker, ())[-2:], LogsRead(self.now.monotonic, frozenset(logs))]
             if broker in self.cordons and self.reports_cordons:
                 self.cordoned.setdefault(broker, self.now.monotonic)
@@ -499,7 +502,8 @@ class Decommissions:
             for wave in plan.waves:
                 if wave.state is WaveState.PENDING:
                     wave.state = WaveState.MISSING
-            plan.over = plan.retired and all(wave.state is not WaveState.RUNNING for wave in plan.waves)
+            states = {wave.state for wave in plan.waves}
+            plan.over = plan.retired and WaveState.RUNNING not in states and states != {WaveState.SUCCEEDED}
             return
         if not plan.made:
             plan.waves, plan.made = self._evacuation(plan.name, plan.spec)[0], True

@@ -246,7 +246,8 @@ class Stage:
 
     def planned(self) -> Planned:
         plan = self.plan
-        manifests = [self._manifest(plan, number, target) for number, target in enumerate(self.targets, 1)]
+        targets = [{tp: new for tp, new in target.items() if tp in self.kafka.replicas} for target in self.targets]
+        manifests = [self._manifest(plan, number, target) for number, target in enumerate(filter(None, targets), 1)]
         waves = tuple(
             Wave(
                 name=m["metadata"]["name"],
@@ -313,10 +314,13 @@ class Stage:
             elif wave.moving and wave.still:
                 wave.done = wave.targets.keys() - wave.still
                 wave.moving = False
-                self.kafka.replicas |= {tp: wave.targets[tp] for tp in wave.done}
+                self._moved({tp: wave.targets[tp] for tp in wave.done})
             elif wave.moving:
                 wave.moving, wave.outcome = False, outcome
-                self.kafka.replicas |= wave.targets if outcome == "Succeeded" else {}
+                self._moved(wave.targets if outcome == "Succeeded" else {})
+
+    def _moved(self, targets: Target) -> None:
+        self.kafka.replicas |= {tp: new for tp, new in targets.items() if tp in self.kafka.replicas}
 
     def run(self, ticks: int = 30) -> None:
         """Everything goes its way."""

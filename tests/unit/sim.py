@@ -320,6 +320,7 @@ class Driver:
     resources: dict[str, Resource]
     limits: Limits = field(default_factory=Limits)
     hold: Problem | None = None
+    holds: Mapping[str, Problem | None] = field(default_factory=dict)
     execution: Execution = Execution.RUN
     permission: Permission | None = None
     throttle: ConfigRules = field(default_factory=ConfigRules)
@@ -357,7 +358,13 @@ class Driver:
     @property
     def rules(self) -> ClusterRules:
         return ClusterRules(
-            self.limits, self.hold, self.execution, self.permission, self.throttle, cordons=self.cordons
+            self.limits,
+            self.hold,
+            self.execution,
+            self.permission,
+            self.throttle,
+            cordons=self.cordons,
+            holds=self.holds,
         )
 
     def stand_still(self, *brokers: int) -> None:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from reassign.api.kafka_cluster import Execution
 from reassign.api.limits import MAX_NAME_CHARACTERS, MAX_TOPIC_NAME_CHARACTERS
-from reassign.cli import cancelling, changing, listing, top, watching
+from reassign.cli import approving, cancelling, changing, listing, top, watching
 from reassign.cli import output as out
 from reassign.cli.objects import Item
 from reassign.cli.options import Brake, Cancels
@@ -85,7 +85,7 @@ def view() -> watching.View:
         written(listing.table(ITEMS, NOW)),
         written(*top.parts([load()])),
         written(watching.picture(view(), rates(view().item), 80, 24), width=80),
-        "".join(f"{line}\n" for line in changing.shown(Item(plan()))),
+        "".join(f"{line}\n" for line in approving.shown(Item(plan()), Item(plan()))),
         f"{cancelling.consequence(Item(moving()), [], 'orders')}\n",
         f"{watching.line(view())}\n",
     ],
@@ -379,14 +379,14 @@ def refused(decide: Callable[[], object]) -> tuple[Reason, str]:
 
 
 def test_an_approval_is_the_digest_of_the_plan_as_it_is() -> None:
-    assert changing.approval(Item(plan()), None) == {"approvedDigest": DIGEST}
-    assert changing.approval(Item(plan()), DIGEST) == {"approvedDigest": DIGEST}
-    reason, message = refused(lambda: changing.approval(Item(plan()), OTHER))
+    assert approving.approval(Item(plan()), None) == {"approvedDigest": DIGEST}
+    assert approving.approval(Item(plan()), DIGEST) == {"approvedDigest": DIGEST}
+    reason, message = refused(lambda: approving.approval(Item(plan()), OTHER))
     assert (reason, DIGEST in message, OTHER in message) == (Reason.APPROVED_DIGEST_MISMATCH, True, True)
     approved = plan()
     approved["spec"]["approvedDigest"] = DIGEST
     approved["metadata"]["generation"] = 2
-    assert changing.approval(Item(approved), DIGEST) == {}
+    assert approving.approval(Item(approved), DIGEST) == {}
 
 
 @pytest.mark.parametrize(
@@ -400,7 +400,7 @@ def test_an_approval_is_the_digest_of_the_plan_as_it_is() -> None:
     ],
 )
 def test_nothing_else_is_approved(obj: Object, reason: Reason) -> None:
-    assert refused(lambda: changing.approval(Item(obj), None))[0] is reason
+    assert refused(lambda: approving.approval(Item(obj), None))[0] is reason
 
 
 def test_the_brake_is_never_set_to_stop_less() -> None:
@@ -516,19 +516,23 @@ def test_all_that_is_in_flight_is_listed_in_the_stock_tools_form(monkeypatch: py
 @pytest.mark.parametrize(
     ("of", "code", "said"),
     [
-        ((), 0, "there are no PartitionReassignments in namespace team-a"),
-        (("--cluster", "idle"), 0, "no PartitionReassignment in namespace team-a refers to the KafkaCluster idle"),
+        ((), 0, "there are no PartitionReassignments and no BrokerDecommissions in namespace team-a"),
+        (
+            ("--cluster", "idle"),
+            0,
+            "no PartitionReassignment or BrokerDecommission in namespace team-a refers to the KafkaCluster idle",
+        ),
         (
             ("--cluster", "nope"),
             2,
-            "there is no KafkaCluster nope in namespace team-a, and no PartitionReassignment refers to one; "
-            "there are: idle",
+            "there is no KafkaCluster nope in namespace team-a, and no PartitionReassignment or BrokerDecommission "
+            "refers to one; there are: idle",
         ),
         (
             ("--cluster", "nope", "-A"),
             2,
-            "there is no KafkaCluster nope in any namespace, and no PartitionReassignment refers to one; "
-            "there are: main, idle",
+            "there is no KafkaCluster nope in any namespace, and no PartitionReassignment or BrokerDecommission refers "
+            "to one; there are: main, idle",
         ),
     ],
 )
@@ -551,7 +555,7 @@ def test_who_may_not_list_clusters_gets_a_list_all_the_same(monkeypatch: pytest.
             return await super().list(kind, namespace)
 
     Tenant(sim(), moving()).serve(monkeypatch)
-    said = "no PartitionReassignment in namespace kafka refers to the KafkaCluster nope\n"
+    said = "no PartitionReassignment or BrokerDecommission in namespace kafka refers to the KafkaCluster nope\n"
     assert run("list", "-n", "kafka", "--cluster", "nope") == (0, "", said)
 
 

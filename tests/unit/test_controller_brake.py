@@ -14,7 +14,7 @@ import pytest
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterStatus, Limits, PauseWhen
 from reassign.api.limits import MAX_BRAKE_COPIES
 from reassign.controller.cluster.actor import Actor
-from reassign.controller.cluster.observer import SURVEY_SECONDS, Survey
+from reassign.controller.cluster.observer import SURVEY_SECONDS, Paused, Survey
 from reassign.controller.writing import brake_copies
 from reassign.core.cluster import ClusterHold, brake_of, cluster_status, permission_of, rules_of
 from reassign.core.configs.stage import ConfigRead
@@ -241,6 +241,9 @@ def test_moves_of_others_are_counted_exactly_and_a_hundred_of_them_shown() -> No
     assert (first.partition, first.adding_replicas, first.removing_replicas) == (0, (4,), (1,))
 
 
+EVACUATES = {"uid-evacuates": frozenset({5})}
+
+
 class Shortages:
     """A cluster with a partition under min.insync.replicas, and how often it was looked for."""
 
@@ -257,8 +260,9 @@ class Shortages:
 
 def look(survey: Survey, client: Shortages, found: KafkaCluster, *resources: Resource) -> Problem | None:
     snapshot, any_client = in_flight().snapshot(), cast(KafkaClient, client)
-    pause, _ = asyncio.run(survey.read(any_client, found, resources, snapshot, explained))
-    return pause
+    paused, _ = asyncio.run(survey.read(any_client, found, resources, snapshot, EVACUATES, explained))
+    assert paused.of_plans.get("uid-evacuates", paused.everything) == paused.everything
+    return paused.everything
 
 
 def explained(error: Exception) -> Problem:
@@ -279,6 +283,24 @@ def test_partitions_are_surveyed_only_while_a_move_waits_to_start() -> None:
     client.topics = {}
     assert look(survey, client, cluster(), waits) is None
     assert client.looks == 2
+
+
+def test_a_plan_is_not_paused_by_the_brokers_that_it_evacuates() -> None:
+    survey, client, waits = Survey(), Shortages(), resource({P0: (4, 2, 3)})
+    client.topics["alone"] = Topic("id", 1, {0: Partition((5,), frozenset({5}), None)})
+    snapshot, any_client = in_flight().snapshot(), cast(KafkaClient, client)
+
+    def paused() -> Paused:
+        return asyncio.run(survey.read(any_client, cluster(), [waits], snapshot, EVACUATES, explained))[0]
+
+    found = paused().of_plans["uid-evacuates"]
+    assert found is not None
+    assert "other-0" in found.message
+    assert "alone-0" not in found.message
+    del client.topics["other"]
+    survey._at -= SURVEY_SECONDS
+    assert paused().everything is not None
+    assert paused().of_plans == {"uid-evacuates": None}
 
 
 def test_a_survey_that_fails_pauses_and_is_not_repeated_at_once() -> None:

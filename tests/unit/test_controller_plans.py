@@ -27,7 +27,7 @@ from reassign.controller.supervisor import Supervisor
 from reassign.core.model.awaited import Awaited
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.resource import Resource
-from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.snapshot import Partition, Snapshot, Topic, TopicPartition
 from reassign.core.plans import decide
 from reassign.core.plans.model import GoalSeen, Planned, PlanResource
 from reassign.errors import ApiServerError, ClusterError, PlanningError, Reason, ReassignError
@@ -170,6 +170,17 @@ def test_a_loop_reconciles_when_a_window_opens_or_closes(world: Planning) -> Non
     _at(world, 21, 59, 57)
     world.tick(3)
     assert asyncio.run(world.loop._tick()) == 3
+
+
+def test_a_plan_that_evacuates_a_lost_broker_is_not_paused_by_it(world: Planning) -> None:
+    world.brokers.short = {"alone": Topic("id", 1, {0: Partition((1,), frozenset({1}), None)})}
+    world.tick(until=lambda: world.says("AwaitingApproval"))
+    world.approve()
+    world.tick(10)
+    assert world.kafka.writes == []
+    assert "ClusterUnderMinIsr" in {c["reason"] for c in world.waves()[0]["status"]["conditions"]}
+    world.loop.decommissions.lost = {"uid-drain": frozenset({1})}
+    world.tick(until=lambda: world.kafka.replicas[OURS] == NEW)
 
 
 def test_a_bug_in_a_window_concerns_its_plan_alone(world: Planning, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from reassign.core.model.snapshot import TopicPartition
-from tests.unit.automation_sim import Decommissions, SimDecommission, orders
+from tests.unit.automation_sim import Decommissions, SimDecommission, SimOwnedPlan, orders
 
 ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2))
 NEVER = {"cron": "0 0 30 2 *", "durationSeconds": 3600}
@@ -84,3 +85,62 @@ def test_a_window_that_never_opens_is_said_before_the_approval(given: bool) -> N
     if not given:
         run.until("AwaitingApproval", most=400).approve()
     run.until("Empty", most=400)
+
+
+def recorded() -> tuple[Decommissions, SimDecommission]:
+    """Return one whose process has ended between the record of its plan and the plan."""
+    run = Decommissions(ROWS)
+    it = run.apply(approval="NotRequired")
+    run.tick(2)  # the finalizer, and working out
+    run.crash_after = 1
+    run.tick()
+    return run, it
+
+
+@pytest.mark.parametrize(("edits", "created"), [({}, "old-1"), ({"waves": {"maxPartitions": 7}}, "old-2")])
+def test_a_recorded_plan_is_created_for_the_spec_that_it_was_recorded_for(edits: dict[str, Any], created: str) -> None:
+    run, it = recorded()
+    assert run.created == []
+    it.edit(**edits)
+    run.until("Empty")
+    assert run.created == [created]
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_a_plan_of_the_recorded_name_by_another_is_not_adopted(owned: bool) -> None:
+    run, it = recorded()
+    assert it.record.plan
+    assert (it.record.plan.name, run.created) == ("old-1", [])
+    spec = ReassignmentPlanSpec.parse({"clusterRef": {"name": "main"}, "goal": {"drainBrokers": [1]}})
+    run.plans["old-1"] = SimOwnedPlan("uid-of-another", "old-1", spec, it.uid if owned else None)
+    run.until("Empty")
+    assert run.created == ["old-2"]
+    assert it.record.plan.uid == "uid-old-2"
+    assert not run.plans["old-1"].retired
+
+
+def test_without_an_approval_only_an_evacuation_begins() -> None:
+    run = Decommissions(ROWS)
+    it = run.apply()
+    run.until("AwaitingApproval")
+    run.plans["old-1"].waves[1].entries |= {TopicPartition("orders", 3): ((1, 2), (0, 2))}
+    it.edit(approval="NotRequired")
+    run.tick(5)
+    assert (it.reason, run.begun, run.cordons) == ("AwaitingApproval", [], {})
+    assert "orders-3 has no replica on broker 5" in it.message
+    it.approve()
+    run.until("Empty")
+
+
+def test_an_approval_that_is_given_back_counts() -> None:
+    run, it = approved()
+    run.until("Empty")
+    given = it.spec.approved_digest
+    run.replicas[TopicPartition("late", 0)] = (5, 1)
+    run.until("AwaitingApproval")
+    it.edit(approvedDigest=None)
+    run.tick(3)
+    assert run.cordons == {}
+    it.edit(approvedDigest=given)
+    run.tick(3)
+    assert (it.reason, run.cordons.keys()) == ("AwaitingApproval", {5})

@@ -12,11 +12,13 @@ import pytest
 from reassign.api.broker_decommission import DecommissionState
 from reassign.api.kafka_cluster import Execution
 from reassign.api.reassignment_record import RecordedApproval, RecordedBroker
-from reassign.core.automation.conditions import broker_state, cordoned_state
+from reassign.core.automation.conditions import broker_state, cordoned_state, refused
 from reassign.core.automation.emptiness import ABSENT, BrokerJudged, Emptiness
 from reassign.core.automation.model import BrokerSeen
 from reassign.core.configs.cordons import CordonReason, CordonState
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
+from reassign.errors import Reason
 from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, Decommissions, SimDecommission, orders
 from tests.unit.sim import START
 
@@ -288,3 +290,28 @@ def test_excluded_topics_may_stay_and_do_not_count() -> None:
     run.replicas = {tp: row for tp, row in run.replicas.items() if tp.topic == "__canary" or 5 not in row}
     run.until("Empty")
     assert it.status.replicas_left == 0
+
+
+@pytest.mark.parametrize(("gone", "reason"), [(False, "Empty"), (True, "Gone")])
+def test_a_step_that_is_refused_takes_nothing_back(gone: bool, reason: str) -> None:
+    run = Decommissions(ROWS)
+    run.apply()
+    it = emptied(run)
+    if gone:
+        run.brokers[5] = GONE
+        run.until("Gone")
+    refusal = Problem(Reason.REQUEST_REFUSED, "the API server refuses it")
+    said = refused(it.resource, it.status, refusal, run.now.time)
+    assert [c.reason for c in said.conditions if c.type == "Ready"] == [reason]
+    assert said.conditions == it.status.conditions
+
+
+def test_a_step_that_is_refused_is_said() -> None:
+    run = Decommissions(ROWS)
+    run.apply()
+    it = approved(run)
+    said = refused(it.resource, it.status, Problem(Reason.REQUEST_REFUSED, "too large"), run.now.time)
+    assert [(c.reason, c.message) for c in said.conditions if c.type == "Ready"] == [
+        ("RequestRefused", "too large; it is tried again")
+    ]
+    assert {"Cordoned", "Succeeded", "Empty"} <= {c.type for c in said.conditions}

@@ -30,6 +30,7 @@ def read(at: float, *topics: str) -> LogsRead:
         ((), 0, False),
         ((read(-510), read(-500.1)), None, False),
         ((read(-510), read(-500)), None, True),
+        ((read(-520), read(-500.1)), None, False),
     ],
 )
 def test_a_broker_is_empty_by_what_it_has_shown(reads: tuple[LogsRead, ...], cordoned_at: float, empty: bool) -> None:
@@ -49,3 +50,22 @@ def test_a_plan_avoids_the_brokers_of_others_that_were_approved() -> None:
     run.until("AwaitingApproval", "second")
     goal = run.plans["second-1"].spec.goal
     assert (goal.drain_brokers, goal.avoid_brokers, goal.scope) == ((5,), (4,), "Drained")
+
+
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        ({0: BrokerSeen(logs=(read(100, "orders"),)), 1: BrokerSeen(logs=(read(90),))}, None),
+        ({0: BrokerSeen(logs=(read(100, "orders"),)), 1: BrokerSeen()}, "NotObserved"),
+        ({0: BrokerSeen(logs=(read(100, "secret"),))}, "NotAuthorized"),
+        ({0: BrokerSeen(logs=(read(100),)), 1: BrokerSeen(fenced=True, logs=(read(100, "secret"),))}, None),
+        ({1: BrokerSeen(fenced=True)}, "NotObserved"),
+    ],
+)
+def test_a_broker_never_seen_up_is_empty_by_all_that_are(others: dict[int, BrokerSeen], reason: str | None) -> None:
+    it = Decommissions(orders((5, 1))).apply().resource
+    seen = BrokersSeen({5: BrokerSeen(fenced=True), **others}, frozenset({"orders"}))
+    found = judge_brokers(it, seen, {}, Clock(100, START))[5]
+    assert (found.emptiness.reason, found.emptiness.seen_up) == (reason, False)
+    assert found.record
+    assert not found.record.seen_empty

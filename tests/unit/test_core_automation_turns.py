@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from reassign.api.kafka_cluster import Execution
 from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, Decommissions, SimDecommission, orders
 
@@ -41,6 +43,19 @@ def test_a_plan_that_was_deleted_with_moves_in_flight_is_listed_so() -> None:
     plan.kept = False
     run.until("Empty")
     assert [(made.name, made.outcome) for made in it.status.plans] == [("old-1", "Deleted"), ("old-2", "Succeeded")]
+
+
+@pytest.mark.parametrize("ticks", [1, 5])
+def test_a_plan_that_is_gone_at_once_is_not_created_again(ticks: int) -> None:
+    run = Decommissions(ROWS)
+    run.apply(approval="NotRequired")
+    while not run.plans:
+        run.tick()
+    run.tick(ticks)
+    run.moves.clear()
+    del run.plans["old-1"]
+    run.until("Empty", most=400)
+    assert run.created == ["old-1", "old-2"]
 
 
 def test_a_plan_outlives_an_outage_of_its_cluster() -> None:
@@ -154,3 +169,115 @@ def test_nothing_is_unregistered_while_the_voters_are_not_known() -> None:
     run.tick(20)
     assert (it.reason, it.true >= {"Ready", "Empty"}, run.unregistered) == ("NotObserved", True, [])
     assert "the voters of the controller quorum are not known" in it.message
+
+
+# --- What brokers do meanwhile ---
+
+
+def test_the_destination_of_a_move_dies_and_the_rest_is_planned_anew() -> None:
+    run, it = under_way()
+    run.brokers[0] = FENCED
+    run.until("Empty", most=200)
+    assert it.record.failures == 0
+    assert (len(run.created), run.on(0), run.on(5)) == (2, [], [])
+
+
+def test_a_broker_that_is_down_meanwhile_keeps_its_replicas() -> None:
+    run = Decommissions(ROWS)
+    run.brokers[1] = FENCED
+    run.apply(approval="NotRequired")
+    run.until("DrainIncomplete")
+    assert run.created == []
+    run.brokers[1] = UP
+    run.until("Empty")
+    assert run.on(1) == [TopicPartition("orders", 0), TopicPartition("orders", 3)]
+
+
+def test_a_broker_that_starts_with_an_empty_disk_is_emptied_by_metadata() -> None:
+    run, it = under_way()
+    run.brokers[5] = FENCED
+    run.tick(2)
+    run.brokers[5] = UP
+    run.blank.add(5)
+    while run.on(5):
+        run.tick()
+        assert it.reason != "Empty"
+    run.until("Empty")
+
+
+def test_a_cordon_that_others_remove_holds_nothing_up() -> None:
+    run, it = under_way()
+    run.supports_cordons = False
+    run.cordons.clear()
+    run.until("Empty")
+    assert it.true == {"Ready", "Empty"}
+
+
+def edited(**fields: Any) -> Callable[[Decommissions, SimDecommission], object]:
+    return lambda run, it: it.edit(**fields)
+
+
+WAITS: dict[str, Callable[[Decommissions, SimDecommission], object]] = {
+    "AwaitingApproval": lambda run, it: None,
+    "ApprovedDigestMismatch": edited(approvedDigest=f"sha256:{'f' * 64}"),
+    "Suspended": edited(approval="NotRequired", suspend=True),
+    "InvalidSchedule": edited(approval="NotRequired", windows=[{"cron": "0 0 30 2 *", "durationSeconds": 300}]),
+    "Planning": lambda run, it: [it.edit(approval="NotRequired"), setattr(run.plans["old-1"], "stale", True)],
+}
+
+
+@pytest.mark.parametrize("reason", WAITS)
+def test_one_that_waits_for_its_user_blocks_no_other(reason: str) -> None:
+    run = Decommissions(ROWS)
+    it = run.apply()
+    run.until("AwaitingApproval")
+    WAITS[reason](run, it)
+    run.tick(2)
+    assert (it.reason, it.record.approval) == (reason, None)
+    run.apply("next", [4], approval="NotRequired")
+    run.replicas |= many((4, 1), (4, 2))
+    for _ in range(25):
+        run.tick()
+        assert run.objects["next"].reason != "PlanInProgress"
+    assert run.objects["next"].reason == "Empty"
+
+
+@pytest.mark.parametrize(("wish", "down"), [("Never", True), ("WhenDown", False)])
+def test_what_keeps_one_registered_is_said_only_where_it_matters(wish: str, down: bool) -> None:
+    run, it = under_way(unregister=wish)
+    run.until("Empty")
+    run.voters, run.lists_fenced = frozenset({5}), down
+    run.brokers[5] = FENCED if down else UP
+    run.tick(3)
+    assert it.reason == "Empty"
+
+
+def test_that_a_broker_is_being_unregistered_is_said_until_it_is_known() -> None:
+    run, it = under_way(unregister="WhenDown")
+    run.until("Empty")
+    run.loses_unregister, run.brokers[5] = True, FENCED
+    while not run.unregistered:
+        run.tick()
+    for _ in range(4):
+        assert "is being unregistered" in it.message
+        run.tick()
+
+
+@pytest.mark.parametrize("crash", [None, 1, 2])
+@pytest.mark.parametrize("ticks", range(12))
+def test_one_that_is_deleted_in_any_step_leaves_nothing(ticks: int, crash: int | None) -> None:
+    run = Decommissions(ROWS)
+    run.apply(approval="NotRequired", unregister="WhenDown")
+    run.tick(ticks)
+    run.crash_after = crash
+    run.tick()
+    run.delete()
+    run.tick(8)
+    assert (run.objects, run.plans, run.moves, run.cordons) == ({}, {}, {}, {})
+
+
+def test_what_the_brake_does_to_a_plan_is_no_failure() -> None:
+    run, it = under_way()
+    run.execution, run.plans["old-1"].stale = Execution.CANCEL_ALL, True
+    run.tick()
+    assert (it.reason, it.record.failures) == ("Suspended", 0)

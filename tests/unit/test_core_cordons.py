@@ -9,7 +9,13 @@ import pytest
 
 from reassign.api.config_keys import CORDONED_LOG_DIRS, LEADER_RATE
 from reassign.api.kafka_cluster import Execution
-from reassign.core.configs.cordons import EFFECT_SECONDS, GIVEN_UP_SECONDS, CordonReason, recorded_cordons
+from reassign.core.configs.cordons import (
+    EFFECT_SECONDS,
+    GIVEN_UP_SECONDS,
+    MOST_REMOVALS,
+    CordonReason,
+    recorded_cordons,
+)
 from reassign.core.configs.stage import left_to_restore
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Broker, LogDir
@@ -279,6 +285,21 @@ def test_a_cordon_that_others_remove_is_set_again_twice() -> None:
     driver.cordons = frozenset()
     driver.ticks(2)
     assert (driver.throttle.record, text(driver)) == (None, "/a")
+
+
+def test_removals_count_as_long_as_the_cordon_is_wanted() -> None:
+    """So the brake is also the way to have a cordon set again that was given up."""
+    driver = cordoning()
+    for _ in range(MOST_REMOVALS):
+        others_set(driver, None)
+        driver.ticks(2 * SETTLED)
+    assert state(driver) is CordonReason.CORDON_DRIFT
+    pull(driver, Execution.CANCEL_OURS)
+    driver.ticks(2)
+    assert driver.throttle.record is None
+    pull(driver, Execution.RUN)
+    driver.ticks(SETTLED)
+    assert (state(driver), text(driver)) == (CordonReason.IN_FORCE, "*")
 
 
 def test_what_others_set_over_a_cordon_is_restored() -> None:

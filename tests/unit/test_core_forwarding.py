@@ -33,7 +33,7 @@ from reassign.core.partition.outcomes import settle_steps
 from reassign.core.tick import doubts
 from reassign.errors import Reason
 from tests.unit.configs import Throttler, broker, move, store
-from tests.unit.sim import Driver, SimKafka, detail, drive, resource
+from tests.unit.sim import Driver, SimKafka, detail, drive, resource, states
 
 P0 = TopicPartition("orders", 0)
 SETTLED = int(SETTLE_SECONDS) + 1
@@ -158,7 +158,7 @@ def test_an_alter_that_lands_on_anothers_move_is_recorded(seconds: int, killed: 
         assert driver.kafka.reassignments[P0].target == set(THEIRS), "another client's move is left alone"
     driver.ticks(2)
     if not deleted:
-        assert driver.resources["a"].record[P0].state is State.IN_FLIGHT
+        assert states(driver) == {P0: "InFlight"}
         driver.delete("a")
     driver.ticks(2 * SETTLED)
     assert driver.gone == {"a"}
@@ -210,7 +210,7 @@ def test_what_landed_on_a_topic_made_again_is_found_after_a_long_pause() -> None
     driver.now += 2 * LANDING_SECONDS  # no observation until it can land no more
     driver.tick()
     entry = driver.resources["a"].record[P0]
-    assert (entry.state, entry.topic_id) == (State.IN_FLIGHT, "made again")
+    assert (states(driver), entry.topic_id) == ({P0: "InFlight"}, "made again")
 
 
 def test_a_held_restoration_that_lands_on_a_topic_made_again_is_undone() -> None:
@@ -250,7 +250,7 @@ def test_no_other_resource_takes_a_partition_where_an_alter_may_land() -> None:
         assert driver.resources["b"].record == {}
         assert detail(driver, P0, "b").reason == "PartitionClaimed"
     driver.tick()
-    assert driver.resources["a"].record[P0].state is State.IN_FLIGHT
+    assert states(driver, "a") == {P0: "InFlight"}
 
 
 @pytest.mark.parametrize("deleted", [False, True])

@@ -10,7 +10,8 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 from reassign.api.kafka_cluster import Limits
 from reassign.api.partition_reassignment import Progress
 from reassign.core.model.forwarding import LANDING_SECONDS, SETTLE_SECONDS
-from reassign.core.model.record import active
+from reassign.core.model.record import Entry, active
+from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Broker, Reassignment, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import Alter, Cancel, Outcome, Step
@@ -120,9 +121,7 @@ class Shared(Lagging):
     @rule(uid=st.sampled_from("ab"), killed=st.booleans())
     def a_record_is_lost(self, uid: str, killed: bool) -> None:
         lost = self.driver.resources[uid]
-        ids = self.kafka.topic_ids
-        held = {tp for tp, entry in active(lost.record).items() if entry.topic_id == ids[tp.topic]}
-        moves = {tp: move for tp, move in self.kafka.reassignments.items() if tp in held}
+        moves = {tp: move for tp, move in self.kafka.reassignments.items() if tp in self._known_to(lost)}
         if not killed and not moves.keys() <= self.driver.recent.holders.keys():
             return  # what the process has not seen in flight is not known to be the resource's
         self.driver.resources[uid] = without_record(lost)
@@ -144,10 +143,8 @@ class Shared(Lagging):
         self.driver.resources[uid] = replace(resource, record_lost=not resource.record and resource.has_moved)
         self.driver.tick()
 
-    @precondition(lambda self: not (self.for_good and self.driver.limbo))
     @rule()
     def the_topic_is_made_again(self) -> None:
-        """Not while metadata stands still and an alter is held: nothing tells the old topic from the new one then."""
         kafka = self.kafka
         kafka.topic_ids = {name: f"{topic_id}'" for name, topic_id in kafka.topic_ids.items()}
         kafka.reassignments.clear()
@@ -211,11 +208,23 @@ class Shared(Lagging):
     def one_resource_at_most_holds_a_partition_and_what_is_ours_is_recorded(self) -> None:
         if not hasattr(self, "driver"):
             return
-        ids = self.kafka.topic_ids
-        entries = [one for r in self.driver.resources.values() for one in active(r.record).items()]
-        held = [tp for tp, entry in entries if entry.topic_id == ids[tp.topic]]
+        resources = self.driver.resources.values()
+        held = [tp for r in resources for tp, entry in active(r.record).items() if self._is_there(tp, entry)]
         assert len(held) == len(set(held))
-        assert self.kafka.reassignments.keys() - self.kafka.theirs_in_flight().keys() <= set(held)
+        known = {tp for r in resources for tp in self._known_to(r)}
+        assert self.kafka.reassignments.keys() - self.kafka.theirs_in_flight().keys() <= known
+
+    def _is_there(self, tp: TopicPartition, entry: Entry) -> bool:
+        return entry.topic_id == self.kafka.topic_ids[tp.topic]
+
+    def _known_to(self, known: Resource) -> set[TopicPartition]:
+        """What its record holds, also where an alter has landed on a topic that metadata does not show yet."""
+        moves = {tp: move.target for tp, move in self.kafka.reassignments.items()}
+        return {
+            tp
+            for tp, entry in active(known.record).items()
+            if self._is_there(tp, entry) or (entry.may_land and moves.get(tp) == set(entry.target))
+        }
 
     @invariant()
     def no_partition_is_lost(self) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from reassign.api.common import ConditionStatus
 from reassign.core.automation.model import PlanSeen
@@ -14,10 +18,11 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.plans.decide import decide_plan
 from reassign.core.plans.expiry import plan_expired
-from reassign.core.plans.model import DeleteWave, PlanOrder, Unread
+from reassign.core.plans.model import AddFinalizer, DeleteWave, PlanOrder, Unread
 from reassign.core.report.events import Happened, plan_transitions
 from reassign.errors import Reason
 from tests.unit import kstatus
+from tests.unit.examples import examples
 from tests.unit.plan_sim import NEW, Stage, stage
 from tests.unit.sim import START
 
@@ -321,6 +326,7 @@ def test_a_wave_of_which_no_move_can_end_is_deleted() -> None:
     plan.tick()
     assert plan.waves[plan.name(1)].deleted
     assert seen(plan).ends
+    assert plan.tick().steps == []
     plan.finish()
     plan.tick()
     assert plan.reason == "Retired"
@@ -349,7 +355,15 @@ def test_a_cancel_that_cannot_end_is_waited_for() -> None:
     plan.tick(2)
     wave.moving, wave.done, wave.still, wave.stuck = False, {A}, set(), {B: "MoveStalled"}
     plan.tick(3)
-    assert (wave.name in plan.waves, plan.reason, seen(plan).ends) == (True, "Retiring", True)
+    assert (plan.waves[wave.name].deleted, plan.reason, seen(plan).ends) == (False, "Retiring", True)
+
+
+def test_no_wave_goes_before_a_deletion_of_the_plan_would_wait() -> None:
+    plan = owned()
+    plan.has_finalizer, plan.order = False, RETIRED
+    assert plan.tick().steps == [AddFinalizer()]
+    plan.tick(3)
+    assert (plan.waves, plan.reason, plan.has_finalizer) == ({}, "Retired", False)
 
 
 def test_a_retired_plan_is_ended_without_a_cluster() -> None:
@@ -436,3 +450,124 @@ def test_waves_of_a_retired_plan_are_deleted_some_at_a_time() -> None:
     assert len([step for step in decision.steps if isinstance(step, DeleteWave)]) == 50
     plan.tick(2)
     assert plan.reason == "Retired"
+
+
+# --- Whatever happens ---
+
+TOPICS = [TopicPartition(name, 0) for name in "abcdef"]
+LOST = frozenset({NEW[0]})
+
+
+class OwnedPlans(RuleBasedStateMachine):
+    """A plan of up to three waves that its owner lets go, holds and retires, while users and crashes get at it."""
+
+    stage: Stage
+
+    @initialize(waves=st.integers(0, 3), ticks=st.sampled_from([1, 5]))
+    def begin(self, waves: int, ticks: int) -> None:
+        self.stage = Stage([dict.fromkeys(TOPICS[2 * n : 2 * n + 2], NEW) for n in range(waves)])
+        self.stage.order = PlanOrder()
+        self.misses_none = True
+        """Whether no wave was deleted but by what is decided of a plan that goes on."""
+        self.stage.tick(ticks)
+
+    def tick(self, die_after: int | None = None) -> None:
+        """Check what is let go and what is taken back."""
+        plan = self.stage
+        order, released = plan.order, len(plan.released)
+        assert order
+        in_flight = {name: wave.moving and not wave.deleted for name, wave in plan.waves.items()}
+        stuck = {name: not wave.targets.keys() - wave.still - wave.stuck.keys() for name, wave in plan.waves.items()}
+        plan.tick(die_after=die_after)
+        names = [wave.name for wave in plan.status.waves]
+        assert not (self.misses_none and "Missing" in plan.states)
+        for name in plan.released[released:]:
+            assert names.index(name) < order.waves
+            assert not order.retired
+        for name, moved in in_flight.items():
+            wave = plan.waves.get(name)
+            gone = not wave or (wave.outcome is None and not set(wave.targets) & set(plan.kafka.replicas))
+            may_go = order.retired and (order.lost == LOST or stuck[name])
+            assert not (moved and (wave is None or wave.deleted)) or may_go or gone
+
+    @rule(times=st.integers(1, 4))
+    def ticks(self, times: int) -> None:
+        for _ in range(times):
+            self.tick()
+
+    @rule(after=st.integers(0, 2))
+    def is_killed(self, after: int) -> None:
+        self.tick(after)
+
+    @rule()
+    def begins(self) -> None:
+        self.stage.begin()
+
+    @rule(outcome=st.sampled_from(["Succeeded", "Succeeded", "Failed"]))
+    def finishes(self, outcome: str) -> None:
+        self.stage.finish(outcome)
+
+    @rule(waves=st.integers(0, 3))
+    def is_ordered(self, waves: int) -> None:
+        self.stage.order = PlanOrder(waves)
+
+    @rule(lost=st.sampled_from([frozenset[int](), frozenset[int](), LOST]))
+    def is_retired(self, lost: frozenset[int]) -> None:
+        self.stage.order, self.misses_none = PlanOrder(retired=True, lost=lost), False
+
+    @rule(fields=st.sampled_from([{"approval": "NotRequired"}, {"suspend": True}, {"goal": {"drainBrokers": [2]}}]))
+    def is_edited_by_a_user(self, fields: dict[str, Any]) -> None:
+        self.stage.edit(**fields)
+
+    @rule(topics=st.sampled_from([TOPICS[:1], TOPICS[:2], TOPICS[2:4], TOPICS[4:]]))
+    def topics_are_deleted(self, topics: Collection[TopicPartition]) -> None:
+        for tp in topics:
+            self.stage.kafka.replicas.pop(tp, None)
+
+    @rule(unsettled=st.sets(st.sampled_from(TOPICS)))
+    def metadata_may_show_the_past(self, unsettled: set[TopicPartition]) -> None:
+        self.stage.unsettled = unsettled
+
+    @precondition(lambda self: self.stage.waves)
+    @rule(choice=st.integers(0, 3), stuck=st.sets(st.sampled_from([0, 1])))
+    def moves_stall(self, choice: int, stuck: set[int]) -> None:
+        wave = self.stage.waves[sorted(self.stage.waves)[choice % len(self.stage.waves)]]
+        if wave.moving:
+            wave.stuck = {tp: "MoveStalled" for n, tp in enumerate(sorted(wave.targets)) if n in stuck}
+
+    @precondition(lambda self: self.stage.waves)
+    @rule(choice=st.integers(0, 3), suspend=st.booleans())
+    def a_wave_is_let_go_or_held_by_hand(self, choice: int, suspend: bool) -> None:
+        self.stage.edit_wave(sorted(self.stage.waves)[choice % len(self.stage.waves)], suspend=suspend)
+
+    @precondition(lambda self: self.stage.waves)
+    @rule(choice=st.integers(0, 3))
+    def a_wave_is_deleted_by_hand(self, choice: int) -> None:
+        self.misses_none = False
+        self.stage.delete_wave(sorted(self.stage.waves)[choice % len(self.stage.waves)])
+
+    @rule(seen=st.booleans())
+    def the_cluster_comes_or_goes(self, seen: bool) -> None:
+        self.stage.unseen = None if seen else Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+
+    def teardown(self) -> None:
+        if not hasattr(self, "stage"):
+            return
+        plan = self.stage
+        plan.order = PlanOrder(retired=True)
+        for _ in range(8):
+            plan.tick()
+            plan.finish()
+        assert not seen(plan).ends
+        assert all(wave.outcome for wave in plan.waves.values())
+        assert plan.reason in ("Retired", "Completed")
+        plan.unseen = None
+        for order in (PlanOrder(), RETIRED):
+            before, plan.order = plan.reason, order
+            plan.run(3)
+            assert plan.reason == before
+        assert not plan.has_finalizer
+
+
+OwnedPlans.TestCase.settings = examples(200, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+test_whatever_happens = OwnedPlans.TestCase

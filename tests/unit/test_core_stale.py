@@ -18,7 +18,7 @@ from reassign.core.model.states import State
 from reassign.core.tick import doubts
 from reassign.errors import Reason
 from tests.unit.examples import examples
-from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource
+from tests.unit.sim import Driver, SimKafka, detail, drive, partitions, resource, without_record
 
 [P0, P1] = partitions(2)
 SETTLED = int(SETTLE_SECONDS) + 1
@@ -322,6 +322,19 @@ def test_another_reader_settles_three_seconds_after_it_was_seen_behind() -> None
     assert settled == [False, False, True]
 
 
+def test_the_topic_of_a_move_counts_anew_for_another_reader() -> None:
+    move = (P0, "id")
+    recent = Recent(now=9.0, started=-100.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100)).awaiting([move])
+    for at in (10.0, 41.0):
+        recent = recent.observe(at, at, {P0}, (), Forwarded(0, {0}, MetadataOffsets(150, {0: 104, 1: 140}), 0))
+    assert (recent.lagging(P0), recent.doubts_about((), (), ()).first) == (0, (1, 0))
+    behind = recent.observe(42.0, 42.0, {P0}, (), read(150, 145, 1))
+    assert (behind.lagging(P0), behind.doubts_about((), (), ()).first) == (None, (1,))
+    recent = recent.observe(42.0, 42.0, {P0}, (), read(150, 150, 1))
+    later = [recent.observe(at, at, {P0}, (), read(160, 150, 1)).awaiting([move]) for at in (44.9, 45.0)]
+    assert [move in found.unshown for found in later] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("brokers", "first"),
     [
@@ -361,6 +374,106 @@ def test_a_partition_that_settled_late_is_forgotten() -> None:
     recent = Recent(now=9.0, busy={P0: Awaited(9.0)}, forwarded=read(100, 100))
     recent = recent.observe(20.0, 20.0, (), (), read(105, 104))
     assert recent.observe(21.0, 21.0, (), (), read(106, 105)).busy == {}
+
+
+def held_while_the_topic_is_made_again() -> Driver:
+    """The alter of P0 has landed on a topic that no broker's metadata shows yet."""
+    driver = drive(SimKafka({P0: (1, 2, 3)}, min_insync=2), resource({P0: (4, 2, 3)}))
+    driver.tick(lands_after=12)
+    driver.stand_still(*ALL)
+    driver.kafka.topic_ids["orders"] = "made again"
+    driver.ticks(12)
+    assert P0 in driver.kafka.reassignments
+    return driver
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])
+def test_what_landed_on_a_topic_made_again_is_ours_once_metadata_shows_it(killed: bool) -> None:
+    driver = held_while_the_topic_is_made_again()
+    for _ in range(LONG):
+        driver.tick()
+        entry = driver.resources["a"].record[P0]
+        assert (entry.state, entry.topic_id) == (State.SUBMITTING, "id-orders")
+        assert detail(driver, P0).state is PartitionState.IN_FLIGHT
+    assert detail(driver, P0).reason == Reason.MOVE_STALLED
+    if killed:
+        driver.restart()
+    driver.standing.clear()
+    driver.tick()
+    assert driver.resources["a"].record[P0].topic_id == "made again"
+    driver.ticks(SETTLED)
+    assert driver.resources["a"].record[P0].state is State.IN_FLIGHT
+    driver.delete("a")
+    driver.ticks(2 * SETTLED)
+    assert driver.gone == {"a"}
+    assert not driver.kafka.reassignments
+
+
+@pytest.mark.parametrize("lag", [0, 2])
+def test_a_reader_is_left_that_does_not_show_the_topic_of_a_move(lag: int) -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.tick(lands_after=4)
+    driver.lag = lag
+    driver.ticks(2)
+    driver.stand_still(0)
+    driver.kafka.topic_ids["orders"] = "made again"
+    driver.ticks(LAGS)
+    assert (driver.recent.forwarded.reader, driver.resources["a"].record[P0].topic_id) == (0, "id-orders")
+    assert detail(driver, P0).reason == Reason.MOVE_STALLED
+    driver.ticks(SETTLED + 1)
+    assert (driver.recent.forwarded.reader, driver.resources["a"].record[P0].topic_id) == (1, "made again")
+
+
+def test_a_cancel_that_brokers_refuse_leaves_the_topic_of_a_move_open() -> None:
+    driver = held_while_the_topic_is_made_again()
+    driver.ticks(2 * SETTLED)
+    driver.kafka.unsafe = {P0}
+    driver.delete("a")
+    driver.ticks(2 * SETTLED)
+    driver.standing.clear()
+    driver.tick()
+    assert driver.resources["a"].record[P0].topic_id == "made again"
+    driver.kafka.unsafe = set()
+    driver.ticks(LONG)
+    assert driver.gone == {"a"}
+    assert not driver.kafka.reassignments
+
+
+def test_a_record_that_is_lost_leaves_the_topic_of_a_move_open() -> None:
+    driver = held_while_the_topic_is_made_again()
+    driver.resources["a"] = without_record(driver.resources["a"])
+    driver.ticks(2)
+    driver.restart()
+    driver.standing.clear()
+    driver.tick()
+    assert driver.resources["a"].record[P0].topic_id == "made again"
+    driver.delete("a")
+    driver.ticks(2 * LONG)
+    assert driver.gone == {"a"}
+    assert not driver.kafka.reassignments
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["same process", "killed"])
+def test_the_same_move_of_another_client_on_a_topic_made_again_stays(killed: bool) -> None:
+    driver = drive(SimKafka({P0: (1, 2, 3)}), resource({P0: (4, 2, 3)}))
+    driver.tick(lose_answers=True)
+    driver.tick()
+    entry = driver.resources["a"].record[P0]
+    assert (entry.state, detail(driver, P0).state) == (State.SUBMITTING, PartitionState.IN_FLIGHT)
+    driver.ticks(SETTLED - 1)
+    assert driver.resources["a"].record[P0].state is State.IN_FLIGHT, "metadata shows the topic"
+    driver.kafka.topic_ids["orders"] = "made again"
+    driver.kafka.reassignments.clear()
+    driver.kafka.add(P0, (1, 2, 3))
+    driver.kafka.move_as_another(P0, (4, 2, 3))
+    if killed:
+        driver.restart()
+    driver.ticks(LONG)
+    assert detail(driver, P0).reason == Reason.TOPIC_RECREATED
+    driver.delete("a")
+    driver.ticks(LONG)
+    assert driver.gone == {"a"}
+    assert driver.kafka.reassignments[P0].adding == (4,)
 
 
 @given(

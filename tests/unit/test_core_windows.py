@@ -94,6 +94,15 @@ def test_a_window_longer_than_its_period_never_closes() -> None:
         assert now < state.changes <= now + 24 * HOUR
 
 
+def test_a_window_that_opens_again_before_it_has_closed_has_no_next_time() -> None:
+    """Else it would be written into the status each minute, for ever."""
+    found = [windows_at([window("* * * * *", 300)], FROM + n * MINUTE) for n in range(10)]
+    assert {(state.is_open, state.opens) for state in found} == {(True, None)}
+    both = [window("0 22 * * *", 3600), window("0 23 * * *", 3600)]
+    assert windows_at(both, at("2026-06-01T22:30Z")).opens is None
+    assert windows_at(both, at("2026-06-01T23:30Z")).opens == at("2026-06-02T22:00Z")
+
+
 def test_a_clock_that_jumps_leaves_nothing_behind() -> None:
     nightly = [window("0 22 * * *", 3600)]
     before, within, after = (at(f"2026-06-01T{time}Z") for time in ("21:00", "22:30", "23:30"))
@@ -215,6 +224,18 @@ def test_a_leap_day_comes_within_four_years() -> None:
         assert windows_at([window("0 0 29 2 *")], at(now)).opens == at("2028-02-29T00:00Z")
 
 
+def test_a_window_is_open_at_its_time_though_the_next_one_is_too_far_away() -> None:
+    """Leap days that are Sundays are 28 years apart."""
+    seldom = [window("0 0 29 2 */7", 3600)]
+    open_ = windows_at(seldom, at("2032-02-29T00:59:59Z"))
+    assert open_ == WindowState(True, None, at("2032-02-29T01:00Z"))
+    assert windows_at([*seldom, window("0 22 * * *")], at("2032-02-29T00:30Z")).opens == at("2032-02-29T22:00Z")
+    closed = windows_at(seldom, at("2032-02-29T01:00Z"))
+    assert not closed.is_open
+    assert closed.problem
+    assert closed.problem.reason is Reason.INVALID_SCHEDULE
+
+
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[date]:
     """The days that are searched for a time."""
@@ -233,7 +254,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[date]:
 def test_a_search_ends_after_four_years_and_is_not_made_again(cron: str, looked_at: list[date]) -> None:
     now = at("2026-06-01T00:00Z")
     first = windows_at([window(cron)], now)
-    assert 0 < len(looked_at) < 2 * 4 * 366
+    assert 0 < len(looked_at) < 3 * 4 * 366
     before = len(looked_at)
     for minutes in range(0, 24 * 60, 7):
         assert windows_at([window(cron)], now + minutes * MINUTE) == first
@@ -441,4 +462,5 @@ def test_any_moment_is_as_that_walk_says(data: st.DataObject, fields: Fields, mi
         assert state.is_open == is_open[minute], f"{fields.cron} in {zone} at {now}"
         later = begins[np.searchsorted(begins, (now - BEGIN) // MINUTE, side="right") :]
         if len(later):
-            assert state.opens == BEGIN + int(later[0]) * MINUTE
+            following = BEGIN + int(later[0]) * MINUTE
+            assert state.opens == (None if state.is_open and is_open[(following - FROM) // MINUTE - 1] else following)

@@ -168,6 +168,52 @@ def test_an_avoided_broker_is_to_lead_no_more_than_it_holds() -> None:
     assert (said(plan), plan.certificate.moves) == ([], 0)
 
 
+def test_a_broker_that_gets_nothing_does_not_have_too_little() -> None:
+    """Racks would have it hold a replica of each partition."""
+    made = cluster([[0, 1, 2], [0, 2, 3], [0, 4, 2]] * 5, racks=("x", "x", "y", "y", "z"))
+    certificate = make(made, replace(BALANCE, avoid=frozenset({104}))).certificate
+    assert not [unmet.what for unmet in certificate.unmet if "tolerance" in unmet.what and "104" in unmet.what]
+    assert min(one.band[0] for one in certificate.balance) > 0
+
+
+@pytest.mark.parametrize("goal", [DRAIN, BALANCE])
+@pytest.mark.parametrize("cordoned", [True, False])
+def test_no_rack_of_empty_brokers_that_get_nothing_is_asked_for(goal: PlacementGoal, cordoned: bool) -> None:
+    made = cluster(
+        [[0, 1, 2], [1, 2, 3], [0, 2, 3], [0, 1, 2]] * 5,
+        racks=("x", "x", "y", "y", "z"),
+        disks=directories(5, cordoned=(4,) if cordoned else ()),
+    )
+    plan = make(made, goal if cordoned else replace(goal, avoid=frozenset({104})))
+    assert said(plan) == []
+    assert plan.certificate.moves > 0
+    assert 4 not in plan.target
+
+
+def test_a_rack_that_gets_nothing_is_named_by_those_that_need_it() -> None:
+    made = cluster([[0, 1, 2], [0, 2, 3], [0, 4, 2]], racks=("x", "x", "y", "y", "z"))
+    plan = make(made, replace(DRAIN, avoid=frozenset({104})))
+    assert rows(plan) == [[0, 1, 2], [0, 2, 3], [1, 4, 2]]
+    assert said(plan) == [
+        (
+            "no place that racks allow for 2 partitions but on brokers that are avoided or cordoned: 104 of rack 'z'",
+            GoalPart.DRAIN,
+        )
+    ]
+    assert "`scope: Drained`" in plan.certificate.unmet[0].nearest
+    narrow = make(made, replace(NARROW, avoid=frozenset({104})))
+    assert 0 not in narrow.target
+    assert [part for _, part in said(narrow)] == [GoalPart.RACKS]
+
+
+def test_too_few_brokers_that_take_replicas_are_named_by_a_narrow_drain() -> None:
+    plan = make(cluster([[0, 1], [0, 2]], racks=("",) * 3), replace(NARROW, avoid=frozenset({102})))
+    assert rows(plan) == [[0, 1], [1, 2]]
+    [(what, part)] = said(plan)
+    assert what.endswith("1 partition but on brokers that are avoided or cordoned: 102")
+    assert part is GoalPart.DRAIN
+
+
 def test_a_partition_that_would_keep_a_cordoned_replica_is_not_moved() -> None:
     made = cluster([[0, 3], [0, 1]], racks=("",) * 5, disks=directories(5, cordoned=(3,)))
     plan = make(made, DRAIN)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from reassign.api.common import API_VERSION
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
 from reassign.cli.objects import Item
+from reassign.core.automation.approval import shown_digest
 
 Object = dict[str, Any]
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -111,6 +113,50 @@ def plan(name: str = "drain-5", **status: Any) -> Object:
 def wave_of(plan: Object) -> Object:
     meta = plan["metadata"]
     return moving(labels={PLAN_LABEL: meta["name"], PLAN_UID_LABEL: meta["uid"]})
+
+
+def decommission(name: str = "decommission-5", **status: Any) -> Object:
+    """A BrokerDecommission of broker 5 whose plan awaits its approval."""
+    known = {
+        "conditions": [
+            condition("Ready", "False", "AwaitingApproval", "decommission-5-1: 2 waves, 15 partitions; copy it"),
+            condition("Empty", "False", "AwaitingApproval"),
+            condition("Cordoned", "False", "NotYet"),
+        ],
+        "summary": "15 replicas left on broker 5",
+        "replicasLeft": 15,
+        "digest": shown_digest([DIGEST, OTHER], frozenset({5})),
+        "brokers": [{"id": 5, "state": "Serving", "replicas": 15, "cordoned": False}],
+    }
+    spec = {"clusterRef": {"name": "main"}, "brokers": [5], "approval": "Required"}
+    return made("BrokerDecommission", name, spec, known | status)
+
+
+def empty(name: str = "decommission-6") -> Object:
+    """A BrokerDecommission whose broker can be stopped."""
+    known = {
+        "conditions": [
+            condition("Ready", "True", "Empty", "broker 6 is empty, and can be stopped"),
+            condition("Empty", "True", "Empty", "broker 6 is empty, and can be stopped"),
+            condition("Cordoned", "True", "Cordoned"),
+        ],
+        "summary": "0 replicas left on broker 6",
+        "replicasLeft": 0,
+        "digest": None,
+        "brokers": [{"id": 6, "state": "Empty", "replicas": 0, "cordoned": True}],
+    }
+    obj = decommission(name, **known)
+    obj["spec"]["brokers"] = [6]
+    return obj
+
+
+def made_by(owner: Object, **status: Any) -> Object:
+    """The plan that a BrokerDecommission has made."""
+    meta = owner["metadata"]
+    ref = {"apiVersion": API_VERSION, "kind": "BrokerDecommission", "controller": True}
+    obj = plan(f"{meta['name']}-1", **status)
+    obj["metadata"] |= {"ownerReferences": [ref | {"name": meta["name"], "uid": meta["uid"]}]}
+    return obj
 
 
 def cluster(**status: Any) -> Object:

@@ -15,7 +15,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from localplatform import operator_
+from localplatform import operator_, parts
 from localplatform.brokers import Brokers
 from localplatform.console import PlatformError
 from localplatform.controlplane import ApiServer
@@ -105,8 +105,10 @@ class DemoDecommission:
         self._part("3. a topic lands on it all the same; then a commit approves the plan")
         planned = time.monotonic()
         self._until(f"a new topic has replicas on broker {OLD}", lambda: bool(self._landed(OLD, planned)), 60)
-        path = self.tree / FILE
-        path.write_text(path.read_text().replace("spec:\n", f"spec:\n  approvedDigest: {digest}\n"))
+        words = ("approve", f"kbd/{NAME}", "-n", operator_.CLUSTER_NAMESPACE, "--yes", "--file")
+        plugin = parts.plugin() / "kubectl-kafka_reassign"
+        run([plugin, *words, self.tree / FILE], env={"KUBECONFIG": str(self.server.kubeconfig)})
+        self._say(f"[bold]kubectl kafka-reassign[/] {' '.join(words)} {FILE}")
         changed = self._push(f"approve {NAME}")
         if changed != [f"+  approvedDigest: {digest}"]:
             raise PlatformError(f"the approval has changed more than its line: {changed}")

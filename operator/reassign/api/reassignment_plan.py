@@ -356,7 +356,8 @@ class ReassignmentPlanStatus(Model):
     window_open: bool | None = None
     """Whether a window is open. Unset: the plan has no windows, was carried out, or is being deleted."""
     next_window_time: Time | None = None
-    """When a window opens next. Unset: likewise, or a window cannot be read."""
+    """When a window opens next. Unset: likewise, a window cannot be read, or another one opens before the one that is
+    open has closed."""
     stale_digest: Digest | None = None
     """The approved digest whose plan no longer fits the cluster: approve it again."""
     moves: PlanMoves | None = None

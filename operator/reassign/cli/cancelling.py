@@ -1,6 +1,7 @@
-"""The command `cancel`: deletes PartitionReassignments and plans, which is how their moves are cancelled.
+"""The command `cancel`: deletes PartitionReassignments, plans and BrokerDecommissions, which cancels their moves.
 
-What is deleted, and what that does, is decided by pure functions. A wave is cancelled with its plan.
+What is deleted, and what that does, is decided by pure functions. A wave is cancelled with its plan, and a plan with
+the BrokerDecommission that has made it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from reassign.api.partition_reassignment import DeletionPolicy, Mode
 from reassign.cli import output as out
 from reassign.cli.changing import note_argo_cd
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import Item, change, find_each, of_cluster, plan_of
+from reassign.cli.objects import WITH_VERBS, Item, change, check_whole, find_each, list_each, of_cluster
 from reassign.cli.refs import Kube, Ref
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
-from reassign.kube.client import Kind, KubeClient, Object
+from reassign.kube.client import KubeClient, Object
 from reassign.text import counted, listed
 
 
@@ -38,12 +39,11 @@ def run(kube: Kube, selection: Selection, yes: bool, dry_run: bool) -> bool:
 async def _cancel(kube: Kube, selection: Selection, yes: bool, dry_run: bool) -> bool:
     namespace = namespace_of(kube)
     async with live.api_server(kube.login) as server:
-        everything = await _read(server, None if selection.all_namespaces else namespace)
+        everything = await list_each(server, WITH_VERBS, None if selection.all_namespaces else namespace)
         if selection.names:
             items = await find_each(server, namespace, selection.names)
             for item in items:
-                if plan := await plan_of(server, item):
-                    raise ReassignError(Reason.NOTHING_SELECTED, f"{item} is a wave of {plan}; cancel {plan}")
+                await check_whole(server, item, "cancel")
         else:
             items = selected(everything, selection.topic, selection.cluster)
         to_cancel = [item for item in items if nothing_to_cancel(item) is None]
@@ -63,13 +63,10 @@ async def _cancel(kube: Kube, selection: Selection, yes: bool, dry_run: bool) ->
     return len(to_cancel) == len(items)
 
 
-async def _read(server: KubeClient, namespace: str | None) -> list[Item]:
-    kinds = (Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_PLAN)
-    return [Item(obj) for kind in kinds for obj in await server.list(kind, namespace)]
-
-
 def selected(items: Sequence[Item], topic: str | None, cluster: str | None) -> list[Item]:
-    """Return what has something to cancel; a wave gives way to its plan.
+    """Return what has something to cancel; a wave gives way to its plan, and a plan to what has made it.
+
+    A BrokerDecommission whose brokers are empty is left out: its deletion would cancel nothing, and lift its cordons.
 
     Raises ReassignError where the name of the KafkaCluster stands for several.
     """
@@ -77,14 +74,16 @@ def selected(items: Sequence[Item], topic: str | None, cluster: str | None) -> l
     if cluster and len(keys := sorted({item.cluster for item in chosen})) > 1:
         named = listed(f"{namespace}/{name}" for namespace, name in keys)
         raise ReassignError(Reason.NOTHING_SELECTED, f"{cluster} stands for {named}; cancel one namespace, or by names")
-    plans = {item.obj["metadata"]["uid"]: item for item in items if not item.is_reassignment and not item.succeeded}
+    wholes = {item.obj["metadata"]["uid"]: item for item in items if not item.is_reassignment and not item.succeeded}
     result: dict[str, Item] = {}
     for item in chosen:
         if nothing_to_cancel(item) or (topic is not None and topic not in _topics(item)):
             continue
-        whole = plans.get(item.plan[1], item) if item.plan else item
+        whole = item
+        while (of := whole.plan or whole.owner) and of[1] in wholes:
+            whole = wholes[of[1]]
         result[whole.obj["metadata"]["uid"]] = whole
-    return [item for item in result.values() if nothing_to_cancel(item) is None]
+    return [item for item in result.values() if nothing_to_cancel(item) is None and not item.says("Empty")]
 
 
 def nothing_to_cancel(item: Item) -> str | None:
@@ -115,14 +114,18 @@ def _topics(item: Item) -> set[str]:
 
 def consequence(item: Item, items: Iterable[Item], topic: str | None = None) -> str:
     """Return the line of what the deletion of a resource does."""
-    uid = item.obj["metadata"]["uid"]
-    moved = [item] if item.is_reassignment else [w for w in items if w.plan and w.plan[1] == uid and not w.ended]
+    items = [*items]
+    uids = {item.obj["metadata"]["uid"]}
+    uids |= {each.obj["metadata"]["uid"] for each in items if each.owner and each.owner[1] in uids}
+    moved = [item] if item.is_reassignment else [w for w in items if w.plan and w.plan[1] in uids and not w.ended]
     progress = [each.progress for each in moved]
     going_back = sum(each.partitions_in_flight for each in progress)
     done = sum(each.partitions_completed for each in progress)
     total = sum(len(each.spec.get("partitions", ())) for each in moved)
     line = f"{item}" if item.is_reassignment else f"{item}, with {counted(len(moved), 'wave')} not at an end"
     line += f": of {counted(total, 'partition')}, {going_back} in flight go back, {done} completed stay"
+    if item.is_decommission:
+        line += "; its cordons are lifted"
     others = {name for each in moved for name in _topics(each)} - {topic}
     return line + (f"; also of {counted(len(others), 'other topic')}" if topic is not None and others else "")
 

@@ -23,7 +23,7 @@ SECONDS = 3.0
 
 
 def resources(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete NAME or TYPE/NAME of a PartitionReassignment or a ReassignmentPlan."""
+    """Complete NAME or TYPE/NAME of an object of a kind with verbs."""
     type, slash, _ = incomplete.rpartition("/")
     kinds = [TYPES.get(type, "")] if slash else list(SHORT.values())
     return _matching([f"{type}{slash}{name}" for kind in kinds for name in _objects(ctx, kind)], incomplete)
@@ -34,9 +34,10 @@ def reassignments(ctx: typer.Context, incomplete: str) -> list[str]:
     return _matching(_objects(ctx, "PartitionReassignment"), incomplete)
 
 
-def plans(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete the name of a ReassignmentPlan."""
-    return _matching(_objects(ctx, "ReassignmentPlan"), incomplete)
+def approvable(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the name of what is approved."""
+    kinds = ("ReassignmentPlan", "BrokerDecommission")
+    return _matching([name for kind in kinds for name in _objects(ctx, kind)], incomplete)
 
 
 def clusters(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The commands `approve`, `suspend`, `resume` and `brake`: each writes one field of a spec, as the user.
+"""The commands `suspend`, `resume` and `brake`: each writes one field of a spec, as the user.
 
 What is to be written is decided by pure functions on the object as the API server has it.
 """
@@ -6,23 +6,21 @@ What is to be written is decided by pure functions on the object as the API serv
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 
 from reassign.api.kafka_cluster import Execution
-from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import Item, change, find, find_each, plan_of
+from reassign.cli.objects import Item, change, check_whole, find_each
 from reassign.cli.options import Brake, Cancels
 from reassign.cli.refs import Kube, Ref
-from reassign.core.model.progress import duration
-from reassign.errors import MissingReferenceError, Reason, ReassignError
+from reassign.errors import MissingReferenceError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient, Object
-from reassign.text import amount, counted
+from reassign.text import counted
 
 MANAGER = "kubectl-kafka-reassign"
 """Who owns what is written, in managedFields."""
@@ -34,69 +32,6 @@ Change = dict[str, Any]
 def note_argo_cd(item: Item) -> None:
     if item.tracked:
         out.say(f"note: Argo CD sets {item} to what Git has; commit the change too")
-
-
-# --- approve ---
-
-
-def approve(kube: Kube, name: Ref, digest: str | None, yes: bool, dry_run: bool) -> None:
-    """Approve a plan by its digest: the one that is given, or the one of the plan that is shown."""
-    asyncio.run(_approve(kube, name, digest, yes, dry_run))
-
-
-async def _approve(kube: Kube, name: Ref, digest: str | None, yes: bool, dry_run: bool) -> None:
-    async with live.api_server(kube.login) as server:
-        item = await find(server, namespace_of(kube), name)
-        if approval(item, digest) and digest is None:
-            for line in shown(item):
-                out.write_line(line)
-            out.confirm(f"Approve {item}?", yes or dry_run)
-        seen = digest or digest_of(item)
-        required = item.spec.get("approval") != Approval.NOT_REQUIRED
-        already = "is approved already" if required else "needs no approval: spec.approval is NotRequired"
-        await _write(server, item, lambda item: approval(item, seen), f"approved, {seen}", already, dry_run)
-
-
-def digest_of(item: Item) -> str | None:
-    return item.status.digest if isinstance(item.status, ReassignmentPlanStatus) else None
-
-
-def approval(item: Item, digest: str | None) -> Change:
-    """Return what approves a plan; raises ReassignError where there is no plan, or another one than `digest` names."""
-    if not isinstance(item.status, ReassignmentPlanStatus):
-        whole = f"approve krp/{item.plan[0]}, the plan that it is a wave of" if item.plan else f"resume {item}"
-        raise ReassignError(Reason.NOTHING_SELECTED, f"{item} has no approval of its own; {whole}")
-    if item.spec.get("approval") == Approval.NOT_REQUIRED:
-        return {}
-    given = item.spec.get("approvedDigest")
-    made, message = item.status.digest, item.ready.message if item.ready else "the operator has not seen it"
-    if made is None or (not item.up_to_date and given != made):
-        raise ReassignError(Reason.PLANNING, f"{item} has no plan for its spec yet: {message}; try again later")
-    if digest not in (None, made):
-        raise ReassignError(
-            Reason.APPROVED_DIGEST_MISMATCH,
-            f"the plan of {item} is {made}, not {digest}; read it, and approve that",
-        )
-    if item.status.stale_digest == made:
-        raise ReassignError(Reason.PLAN_STALE, f"{item} is stale: {message}")
-    return {} if given == made else {"approvedDigest": made}
-
-
-def shown(item: Item) -> Iterator[str]:
-    """Yield the lines of what a plan does."""
-    status = item.status
-    assert isinstance(status, ReassignmentPlanStatus)
-    partitions = sum(wave.partitions for wave in status.waves)
-    line = f"{item}: {counted(len(status.waves), 'wave')}, {counted(partitions, 'partition')}"
-    if moves := status.moves:
-        line += f", {counted(moves.replicas, 'new replica')}, {amount(moves.bytes)}"
-        line += f", about {duration(moves.seconds)}" if moves.seconds else ""
-    yield line
-    for wave in status.waves:
-        yield f"  {wave.name}: {counted(wave.partitions, 'partition')}, {amount(wave.bytes)}"
-    when = "not reached, as observed" if status.goal_observed_time else "not reached by this plan"
-    yield from (f"  {when}: {part.what}; the nearest: {part.nearest}" for part in status.unmet)
-    yield f"  {status.digest}"
 
 
 # --- suspend and resume ---
@@ -112,15 +47,14 @@ async def _suspend(kube: Kube, names: Sequence[Ref], suspended: bool, dry_run: b
     async with live.api_server(kube.login) as server:
         items = await find_each(server, namespace_of(kube), names)
         for item in items:
-            if plan := await plan_of(server, item):
-                what = "suspend" if suspended else "resume"
-                raise ReassignError(
-                    Reason.NOTHING_SELECTED, f"{item} is a wave, which {plan} suspends and resumes; {what} {plan}"
-                )
+            await check_whole(server, item, "suspend" if suspended else "resume")
         for item in items:
-            await _write(server, item, lambda item: suspension(item, suspended), done, f"is {state} already", dry_run)
+            await write_change(
+                server, item, lambda item: suspension(item, suspended), done, f"is {state} already", dry_run
+            )
             if item.ended:
-                out.say(f"note: {item} has ended, and moves nothing until its spec is changed")
+                again = "" if item.is_decommission else " until its spec is changed"
+                out.say(f"note: {item} has ended, and moves nothing{again}")
 
 
 def suspension(item: Item, suspended: bool) -> Change:
@@ -128,7 +62,7 @@ def suspension(item: Item, suspended: bool) -> Change:
     return {} if item.spec.get("suspend", False) is suspended else {"suspend": suspended}
 
 
-async def _write(
+async def write_change(
     server: KubeClient, item: Item, decide: Callable[[Item], Change], done: str, already: str, dry_run: bool
 ) -> None:
     """Write what is decided, and say what was done."""
@@ -186,7 +120,7 @@ async def _brake(kube: Kube, wanted: Execution, name: str, yes: bool, dry_run: b
             out.confirm(f"Set the brake of {item}?", yes or dry_run)
         now = Execution(changes.get("execution", item.spec.get("execution", Execution.RUN)))
         does = f"{now.value}: {DOES[now]}"
-        await _write(server, item, lambda item: braked(item, wanted), f"set to {does}", f"is {does}", dry_run)
+        await write_change(server, item, lambda item: braked(item, wanted), f"set to {does}", f"is {does}", dry_run)
 
 
 def braked(item: Item, wanted: Execution) -> Change:

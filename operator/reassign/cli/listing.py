@@ -1,4 +1,4 @@
-"""The command `list`: PartitionReassignments, or what is in flight on a cluster as the stock tool's JSON."""
+"""The command `list`: PartitionReassignments and BrokerDecommissions, or what is in flight as the stock tool's JSON."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from datetime import datetime
 import typer
 from rich.table import Table
 
+from reassign.api.broker_decommission import BrokerDecommissionStatus
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import Item, of_cluster
+from reassign.cli.objects import Item, list_each, of_cluster
 from reassign.cli.options import ListOutput
 from reassign.cli.refs import Kube
 from reassign.core.brake import TargetReplicas, documents
@@ -20,13 +21,15 @@ from reassign.core.cluster import check_identity
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient, Object
-from reassign.text import amount, printable
+from reassign.text import amount, listed, printable
 
+NO_OBJECT = "no PartitionReassignment or BrokerDecommission"
+STATE = ("NAME", "CLUSTER", "READY", "REASON")
 NOTHING = '{"version":1,"partitions":[]}\n'
 
 
 def run(kube: Kube, all_namespaces: bool, cluster: str | None, output: ListOutput) -> None:
-    """Write the PartitionReassignments of a namespace or of all, or what a cluster has in flight."""
+    """Write the objects of a namespace or of all, or what a cluster has in flight."""
     if output is ListOutput.REASSIGNMENT_JSON:
         if cluster is None:
             raise typer.BadParameter("reassignment-json is of one KafkaCluster: name it with --cluster")
@@ -37,16 +40,19 @@ def run(kube: Kube, all_namespaces: bool, cluster: str | None, output: ListOutpu
     if not out.write_value(out.as_list([without_managers(item.obj) for item in items]), output):
         if not items:
             where = "any namespace" if all_namespaces else f"namespace {namespace}"
-            none = f"no PartitionReassignment in {where} refers to the KafkaCluster {cluster}"
-            out.say(none if cluster else f"there are no PartitionReassignments in {where}")
+            none = f"{NO_OBJECT} in {where} refers to the KafkaCluster {cluster}"
+            out.say(none if cluster else f"there are no PartitionReassignments and no BrokerDecommissions in {where}")
             return
-        out.write_tables([table(items, now, all_namespaces, output is ListOutput.WIDE)])
+        shown = (now, all_namespaces, output is ListOutput.WIDE)
+        moves, brokers = ([i for i in items if i.is_decommission is one] for one in (False, True))
+        parts = [*([table(moves, *shown)] if moves else []), *([decommissions(brokers, *shown)] if brokers else [])]
+        out.write_tables(parts)
 
 
 async def _read(kube: Kube, namespace: str | None, cluster: str | None) -> tuple[list[Item], datetime]:
     async with live.api_server(kube.login) as server:
-        objects = await server.list(Kind.PARTITION_REASSIGNMENT, namespace)
-        items = of_cluster(map(Item, objects), cluster)
+        kinds = (Kind.PARTITION_REASSIGNMENT, Kind.BROKER_DECOMMISSION)
+        items = of_cluster(await list_each(server, kinds, namespace), cluster)
         if cluster and not items:
             await check_cluster(server, namespace, cluster)
         return items, server.now()
@@ -62,7 +68,7 @@ async def check_cluster(server: KubeClient, namespace: str | None, cluster: str)
         raise
     if cluster not in names:
         where = f"in namespace {namespace}" if namespace else "in any namespace"
-        where += ", and no PartitionReassignment refers to one"
+        where += f", and {NO_OBJECT} refers to one"
         raise live.not_there("KafkaCluster", cluster, where, names, Reason.CLUSTER_NOT_FOUND)
 
 
@@ -82,19 +88,42 @@ def as_stock(moves: TargetReplicas) -> str:
 
 def table(items: Sequence[Item], now: datetime, with_namespace: bool = False, wide: bool = False) -> Table:
     """Return a row for each PartitionReassignment, with columns as kubectl has them."""
-    columns = [*(["NAMESPACE"] if with_namespace else []), "NAME", "CLUSTER", "READY", "REASON", "PROGRESS", "AGE"]
     more = ["IN FLIGHT", "BLOCKED", "RATE", "MESSAGE"] if wide else []
-    made = out.table(*columns, *more)
+    made = out.table(*(["NAMESPACE"] if with_namespace else []), *STATE, "PROGRESS", "AGE", *more)
     for item in items:
-        ready, namespace = item.ready, [item.namespace] if with_namespace else []
-        state = [ready.status.value, ready.reason] if ready else ["Unknown", "Pending"]
-        row = [*namespace, item.name, item.cluster[1], *state, item.status.summary or "", age(item.obj, now)]
+        row = [*_state(item, with_namespace), item.status.summary or "", age(item.obj, now)]
         rate, progress = item.progress.bytes_per_second, item.progress
         counts = [str(progress.partitions_in_flight), str(progress.partitions_blocked)]
-        message = ready.message if ready else "the operator has not seen it yet"
-        row += [*counts, f"{amount(rate)}/s" if rate else "", message] if wide else []
+        row += [*counts, f"{amount(rate)}/s" if rate else "", _message(item)] if wide else []
         made.add_row(*map(printable, row))
     return made
+
+
+def decommissions(items: Sequence[Item], now: datetime, with_namespace: bool = False, wide: bool = False) -> Table:
+    """Return a row for each BrokerDecommission; the replicas left are empty where they are not known."""
+    more = ["CORDONED", "MESSAGE"] if wide else []
+    columns = (*STATE, "BROKERS", "LEFT", "PROGRESS", "AGE", *more)
+    made = out.table(*(["NAMESPACE"] if with_namespace else []), *columns, numbers=("LEFT",))
+    for item in items:
+        status = item.status
+        assert isinstance(status, BrokerDecommissionStatus)
+        left = "" if status.replicas_left is None else str(status.replicas_left)
+        row = [*_state(item, with_namespace), listed(item.spec["brokers"], most=10, separator=","), left]
+        row += [status.summary or "", age(item.obj, now)]
+        cordoned = item.condition("Cordoned")
+        row += [cordoned.status.value if cordoned else "", _message(item)] if wide else []
+        made.add_row(*map(printable, row))
+    return made
+
+
+def _state(item: Item, with_namespace: bool) -> list[str]:
+    ready = item.ready
+    state = [ready.status.value, ready.reason] if ready else ["Unknown", "Pending"]
+    return [*([item.namespace] if with_namespace else []), item.name, item.cluster[1], *state]
+
+
+def _message(item: Item) -> str:
+    return item.ready.message if item.ready else "the operator has not seen it yet"
 
 
 def age(obj: Object, now: datetime) -> str:

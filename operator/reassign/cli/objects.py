@@ -13,23 +13,34 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from reassign.api.common import TRACKED_BY_ARGO_CD, Condition, ConditionStatus
+from reassign.api.broker_decommission import BrokerDecommissionStatus
+from reassign.api.common import API_VERSION, TRACKED_BY_ARGO_CD, Condition, ConditionStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, Progress
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
+from reassign.cli import output as out
 from reassign.cli.refs import SHORT, Ref
 from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
 from reassign.text import listed
 
-WITH_VERBS = (Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_PLAN)
+WITH_VERBS = (Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_PLAN, Kind.BROKER_DECOMMISSION)
+UNSEEN = (Reason.NOT_AUTHORIZED, Reason.REQUEST_FAILED)
+"""Why a kind may not be seen: its user lacks the right, or an older operator does not have it."""
 TRIES = 5
 """How often a change is decided anew because the object has changed meanwhile."""
 
 
+Status = PartitionReassignmentStatus | ReassignmentPlanStatus | BrokerDecommissionStatus
+_STATUSES: dict[Kind, type[Status]] = {
+    Kind.PARTITION_REASSIGNMENT: PartitionReassignmentStatus,
+    Kind.BROKER_DECOMMISSION: BrokerDecommissionStatus,
+}
+
+
 @dataclass(frozen=True)
 class Item:
-    """A PartitionReassignment or a ReassignmentPlan, as the API server has it."""
+    """An object of a kind with verbs, or a KafkaCluster, as the API server has it."""
 
     obj: Object
 
@@ -58,9 +69,9 @@ class Item:
         return f"{SHORT_OF[self.kind]}/{self.name}"
 
     @cached_property
-    def status(self) -> PartitionReassignmentStatus | ReassignmentPlanStatus:
+    def status(self) -> Status:
         """Its status; an empty one where this version cannot read it."""
-        model = PartitionReassignmentStatus if self.is_reassignment else ReassignmentPlanStatus
+        model = _STATUSES.get(self.kind, ReassignmentPlanStatus)
         try:
             return model.parse(self.obj.get("status") or {})
         except ValidationError:
@@ -69,6 +80,10 @@ class Item:
     @property
     def is_reassignment(self) -> bool:
         return self.kind is Kind.PARTITION_REASSIGNMENT
+
+    @property
+    def is_decommission(self) -> bool:
+        return self.kind is Kind.BROKER_DECOMMISSION
 
     @property
     def progress(self) -> Progress:
@@ -117,6 +132,14 @@ class Item:
         labels = self.obj["metadata"].get("labels") or {}
         return (labels[PLAN_LABEL], labels[PLAN_UID_LABEL]) if {PLAN_LABEL, PLAN_UID_LABEL} <= labels.keys() else None
 
+    @property
+    def owner(self) -> tuple[str, str] | None:
+        """Name and uid of the BrokerDecommission that has made a plan."""
+        for ref in self.obj["metadata"].get("ownerReferences") or ():
+            if ref.get("controller") and (ref["apiVersion"], ref["kind"]) == (API_VERSION, Kind.BROKER_DECOMMISSION):
+                return ref["name"], ref["uid"]
+        return None
+
 
 SHORT_OF = {Kind.KAFKA_CLUSTER: "kcl", **{Kind(kind): short for short, kind in SHORT.items()}}
 
@@ -124,10 +147,21 @@ SHORT_OF = {Kind.KAFKA_CLUSTER: "kcl", **{Kind(kind): short for short, kind in S
 async def find(kube: KubeClient, namespace: str, ref: Ref, kinds: Sequence[Kind] = WITH_VERBS) -> Item:
     """Return the object of this name; raises MissingReferenceError that says which there are."""
     kinds = [kind for kind in kinds if ref.kind in (None, kind)]
-    objects = [obj for kind in kinds if (obj := await kube.get(kind, namespace, ref.name))]
+    objects, unseen = list[Object](), list[ReassignError]()
+    for kind in kinds:
+        try:
+            obj = await kube.get(kind, namespace, ref.name)
+        except ReassignError as error:
+            if error.reason not in UNSEEN:
+                raise
+            unseen.append(error)
+        else:
+            objects += [obj] if obj else []
     if len(objects) > 1:
-        both = " and ".join(str(Item(obj)) for obj in objects)
-        raise ReassignError(Reason.NOTHING_SELECTED, f"there are {both}; name one of them")
+        all = " and ".join(str(Item(obj)) for obj in objects)
+        raise ReassignError(Reason.NOTHING_SELECTED, f"there are {all}; name one of them")
+    if not objects and unseen:
+        raise unseen[0]
     if not objects:
         raise await missing(kube, namespace, ref.name, kinds)
     return Item(objects[0])
@@ -149,6 +183,19 @@ async def missing(kube: KubeClient, namespace: str, name: str, kinds: Sequence[K
         Reason.NOTHING_SELECTED,
         f"{name} is a ReassignmentPlan; {waves if status.waves else 'it has no waves yet'}",
     )
+
+
+async def list_each(kube: KubeClient, kinds: Sequence[Kind], namespace: str | None) -> list[Item]:
+    """Return the objects of these kinds; BrokerDecommissions that may not be seen are left out, and named."""
+    items = list[Item]()
+    for kind in kinds:
+        try:
+            items += map(Item, await kube.list(kind, namespace))
+        except ReassignError as error:
+            if kind is not Kind.BROKER_DECOMMISSION or error.reason not in UNSEEN:
+                raise
+            out.say(f"note: {kind}s are left out: {error.message}")
+    return items
 
 
 async def find_each(kube: KubeClient, namespace: str, refs: Iterable[Ref]) -> list[Item]:
@@ -181,6 +228,20 @@ async def plan_of(kube: KubeClient, item: Item) -> Item | None:
     obj = await kube.get(Kind.REASSIGNMENT_PLAN, item.namespace, name)
     same = obj is not None and obj["metadata"]["uid"] == uid
     return Item(obj) if obj and same and not Item(obj).succeeded else None
+
+
+async def check_whole(kube: KubeClient, item: Item, verb: str) -> None:
+    """Raise ReassignError for a part: a wave of a plan, or a plan that a BrokerDecommission has made."""
+    plan = await plan_of(kube, item)
+    made = plan or (None if item.succeeded else item)
+    if owner := made and made.owner:
+        part = f"a wave of {plan}" if plan else "a plan"
+        what = f"{part} that the BrokerDecommission {owner[0]} has made; {verb} kbd/{owner[0]}"
+    elif plan:
+        what = f"a wave of {plan}; {verb} {plan}"
+    else:
+        return
+    raise ReassignError(Reason.NOTHING_SELECTED, f"{item} is {what}")
 
 
 def of_cluster(items: Iterable[Item], cluster: str | None) -> list[Item]:

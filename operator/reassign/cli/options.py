@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reassign.api.limits import MAX_TOPIC_NAME_CHARACTERS
+from reassign.api.limits import MAX_DECOMMISSION_NAME_CHARACTERS, MAX_TOPIC_NAME_CHARACTERS
 from reassign.api.names import NAMESPACE_NAME, OBJECT_NAME, TOPIC_NAME
 from reassign.cli import candidates
 from reassign.cli.refs import SHORT, TYPES, Kube, Ref
@@ -132,6 +132,14 @@ def namespace_name(value: str) -> str:
     return _matching(NAMESPACE_NAME, value, "a name of lower-case letters, digits and -, such as kafka")
 
 
+def decommission_name(value: str) -> str:
+    """Check the name of a BrokerDecommission."""
+    most = MAX_DECOMMISSION_NAME_CHARACTERS
+    if len(object_name(value)) > most:
+        raise typer.BadParameter(f"{value[:SHOWN]!r}… has more than {most} characters, and plans are named after it")
+    return value
+
+
 def topic_name(value: str) -> str:
     """Check the name of a topic."""
     return _matching(
@@ -215,6 +223,13 @@ def needed(value: str) -> str:
 def needed_path(value: str) -> Path:
     """Return a path that cannot be left out; an empty one is refused."""
     return Path(needed(value))
+
+
+def changed_path(value: str) -> Path:
+    """Return the path of a file that is to be changed; standard input is none."""
+    if value == "-":
+        raise typer.BadParameter("- is standard input, which cannot be changed: name the file")
+    return path(value)
 
 
 def given(ctx: typer.Context, *names: str) -> list[str]:

@@ -135,7 +135,7 @@ def as_json(cluster: Cluster, plan: Plan) -> dict[str, Any]:
             }
             for one in certificate.balance
         ],
-        "unmet": [one._asdict() for one in certificate.unmet],
+        "unmet": [{"what": o.what, "nearest": o.nearest, "part": o.part} for o in certificate.unmet],
         "unbeaten": [by.value for by in certificate.unbeaten],
         "brokers": [
             {"id": int(broker), "rack": cluster.racks[i], "before": _of(before, i), "after": _of(after, i)}

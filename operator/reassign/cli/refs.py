@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from reassign.kube.login import Login
 
-SHORT = {"kpr": "PartitionReassignment", "krp": "ReassignmentPlan"}
+SHORT = {"kpr": "PartitionReassignment", "krp": "ReassignmentPlan", "kbd": "BrokerDecommission"}
 """Short names of the kinds with verbs."""
 TYPES = {
     name: kind

@@ -1,16 +1,17 @@
-"""The verbs on resources: list, approve, suspend, resume, cancel, brake, top, watch and report.
+"""The verbs on resources: list, decommission, approve, suspend, resume, cancel, brake, top, watch and report.
 
 Each acts in the name of its user: what the user may not do is refused by the API server.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from reassign.cli import candidates, options
-from reassign.cli.options import Brake, Cancels, ListOutput, Output
+from reassign.cli.options import Brake, Cancels, ListOutput, ManifestOutput, Output
 from reassign.cli.refs import Kube
 
 EXITS = (
@@ -19,6 +20,7 @@ EXITS = (
     "4 the answer cannot be written; 130 it was interrupted."
 )
 NO = 1
+NAMED = "NAME, kpr/NAME, krp/NAME or kbd/NAME."
 
 AllNamespaces = Annotated[
     bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces, in place of --namespace.")
@@ -35,13 +37,9 @@ OfCluster = Annotated[
 ]
 Name = Annotated[
     str,
-    typer.Argument(
-        parser=options.ref_text, metavar="NAME", help="NAME, kpr/NAME or krp/NAME.", autocompletion=candidates.resources
-    ),
+    typer.Argument(parser=options.ref_text, metavar="NAME", help=NAMED, autocompletion=candidates.resources),
 ]
-_NAMES = typer.Argument(
-    parser=options.ref_text, metavar="NAME", help="NAME, kpr/NAME or krp/NAME.", autocompletion=candidates.resources
-)
+_NAMES = typer.Argument(parser=options.ref_text, metavar="NAME", help=NAMED, autocompletion=candidates.resources)
 Names = Annotated[list[str], _NAMES]
 MaybeNames = Annotated[list[str] | None, _NAMES]
 DryRun = Annotated[
@@ -64,9 +62,10 @@ def list_(
         typer.Option("--output", "-o", help="How to write it; reassignment-json: what is in flight on the brokers."),
     ] = ListOutput.TABLE,
 ) -> None:
-    """List PartitionReassignments, or what is in flight on a cluster.
+    """List PartitionReassignments and BrokerDecommissions.
 
-    What is in flight is written as the stock tool's JSON, moves of other clients included.
+    With -o reassignment-json it writes what is in flight on a cluster, as the stock tool's JSON. That includes moves of
+    other clients.
 
     Example: kubectl kafka-reassign list -A --cluster main
     """
@@ -77,12 +76,56 @@ def list_(
 
 @verbs.command(epilog=EXITS)
 @options.with_kube
+def decommission(
+    kube: Kube,
+    brokers: Annotated[list[str], typer.Argument(metavar="BROKER", help="Ids of the brokers.")],
+    cluster: Annotated[
+        str,
+        typer.Option(
+            parser=options.object_name,
+            metavar="NAME",
+            help="The KafkaCluster that the brokers belong to, in the namespace.",
+            autocompletion=candidates.clusters,
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            parser=options.decommission_name, metavar="NAME", help="Its name; by default decommission- and the ids."
+        ),
+    ] = None,
+    unregister: Annotated[
+        bool, typer.Option("--unregister", help="Unregister each broker once it is empty and down.")
+    ] = False,
+    output: Annotated[
+        ManifestOutput | None, typer.Option("--output", "-o", help="Write the manifest, and make nothing.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Make a BrokerDecommission: brokers are to be emptied.
+
+    Its plan is worked out, and nothing is cordoned or moved before it is approved.
+
+    Example: kubectl kafka-reassign decommission 5 6 --cluster main -n kafka
+    """
+    from reassign.cli.decommissioning import run
+
+    ids = options.broker_ids("BROKER...", brokers)
+    assert ids is not None
+    run(kube, ids, cluster, name, unregister, output, dry_run)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
 def approve(
     kube: Kube,
     name: Annotated[
         str,
         typer.Argument(
-            parser=options.ref_text, metavar="NAME", help="A ReassignmentPlan.", autocompletion=candidates.plans
+            parser=options.ref_text,
+            metavar="NAME",
+            help="A ReassignmentPlan or a BrokerDecommission.",
+            autocompletion=candidates.approvable,
         ),
     ],
     digest: Annotated[
@@ -93,26 +136,38 @@ def approve(
             help="The plan that was read: another one is refused, and nothing is asked.",
         ),
     ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            "-f",
+            parser=options.changed_path,
+            metavar="FILE",
+            help="Write the digest to the manifest in this file, to be committed, and nothing to the API server.",
+        ),
+    ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Approve a ReassignmentPlan by its digest.
+    """Approve a plan or a BrokerDecommission by its digest.
 
     Exits with 1 when the plan is another one by now, or is not made yet.
 
+    With --file one line of a manifest is changed, and all else in it stays as it is.
+
     Example: kubectl kafka-reassign approve drain-5 -n kafka
     """
-    from reassign.cli.changing import approve
+    from reassign.cli.approving import approve
 
-    approve(kube, options.ref(name), digest, yes, dry_run)
+    approve(kube, options.ref(name), digest, file, yes, dry_run)
 
 
 @verbs.command(epilog=EXITS)
 @options.with_kube
 def suspend(kube: Kube, names: Names, dry_run: DryRun = False) -> None:
-    """Suspend PartitionReassignments or plans.
+    """Suspend one or more resources.
 
-    Nothing new starts, and moves in flight continue.
+    They are PartitionReassignments, plans or BrokerDecommissions. Nothing new starts, and moves in flight continue.
 
     Example: kubectl kafka-reassign suspend first-move -n kafka
     """
@@ -147,9 +202,10 @@ def cancel(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Cancel PartitionReassignments or plans by deleting them.
+    """Cancel resources by deleting them.
 
-    What is in flight goes back. Exits with 1 when one that is named has nothing to cancel, or when it is not confirmed.
+    They are PartitionReassignments, plans or BrokerDecommissions. What is in flight goes back. Exits with 1 when one
+    that is named has nothing to cancel, or when it is not confirmed.
 
     Example: kubectl kafka-reassign cancel --topic orders -n kafka --dry-run
     """
@@ -215,10 +271,11 @@ def top(
 @verbs.command(epilog=EXITS)
 @options.with_kube
 def watch(kube: Kube, name: Name, output: Words = Output.TABLE) -> None:
-    """Show a PartitionReassignment or a plan until it ends.
+    """Show a resource until it ends.
 
-    It shows bars on a terminal, else a line for each change. Exits with 0 when it succeeded, and with 1 when it failed
-    or was deleted.
+    That is a PartitionReassignment, a plan or a BrokerDecommission. It shows bars on a terminal, else a line for each
+    change. Exits with 0 when it succeeded, and with 1 when it failed or was deleted. A BrokerDecommission ends when its
+    brokers are empty, with 0, or when it is stalled, with 1.
 
     Example: kubectl kafka-reassign watch first-move -n kafka
     """

@@ -20,6 +20,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from reassign.api.broker_decommission import BrokerDecommissionStatus, PlanOutcome
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.cli import output as out
@@ -60,7 +61,7 @@ class Bar(NamedTuple):
 
 
 class View(NamedTuple):
-    """A resource, and of a plan the wave that runs."""
+    """A resource, and of a plan, or of a BrokerDecommission's plan, the wave that runs."""
 
     item: Item
     wave: Item | None = None
@@ -90,6 +91,9 @@ def end_of(item: Item | None) -> End | None:
         return End(item.says("Checked"), f"{checked.reason}: {checked.message}")
     ready = item.ready
     message = f"{ready.reason}: {ready.message}" if ready else ""
+    if item.is_decommission:
+        said = next((type for type in ("Ready", "Stalled") if item.says(type)), None)
+        return End(said == "Ready", f"{said}, {message}") if said else None
     if item.says("Succeeded"):
         return End(True, message)
     wave_failed = item.up_to_date and ready is not None and ready.reason == Reason.WAVE_FAILED
@@ -180,6 +184,16 @@ def waves_table(status: ReassignmentPlanStatus, width: int) -> Table:
     return table
 
 
+def brokers_table(status: BrokerDecommissionStatus) -> Table:
+    """Return a row for each broker of a BrokerDecommission; what is not known of it is empty."""
+    table = out.table("BROKER", "STATE", "REPLICAS", "CORDONED", numbers=("REPLICAS",))
+    for broker in status.brokers:
+        replicas = "" if broker.replicas is None else str(broker.replicas)
+        cordoned = "" if broker.cordoned is None else str(broker.cordoned)
+        table.add_row(str(broker.id), broker.state.value, replicas, cordoned)
+    return table
+
+
 def picture(view: View, samples: Samples, width: int, rows: int) -> RenderableType:
     """Return all that a terminal of this size shows; partitions that have no room are counted."""
     item = view.item
@@ -187,6 +201,9 @@ def picture(view: View, samples: Samples, width: int, rows: int) -> RenderableTy
     if isinstance(item.status, ReassignmentPlanStatus) and item.status.waves:
         parts += ["", waves_table(item.status, width)]
         rows -= len(item.status.waves) + 2
+    if isinstance(item.status, BrokerDecommissionStatus) and item.status.brokers:
+        parts += ["", brokers_table(item.status)]
+        rows -= len(item.status.brokers) + 2
     if view.moving:
         brokers, partitions = broker_bars(view.moving), partition_bars(view.moving)
         room = max(rows - len(brokers) - OTHER_ROWS, MIN_ROWS)
@@ -232,7 +249,11 @@ async def _follow(kube: Kube, name: Ref, show: Callable[[View], None]) -> End:
 
 
 async def _wave(server: KubeClient, item: Item) -> Item | None:
-    """Return the wave of a plan that runs."""
+    """Return the wave that runs of a plan, or of the plan that a BrokerDecommission carries out."""
+    if isinstance(item.status, BrokerDecommissionStatus):
+        plans = [plan.name for plan in item.status.plans if plan.outcome is PlanOutcome.RUNNING]
+        plan = await server.get(Kind.REASSIGNMENT_PLAN, item.namespace, plans[-1]) if plans else None
+        return await _wave(server, Item(plan)) if plan else None
     if not isinstance(item.status, ReassignmentPlanStatus):
         return None
     running = next((wave.name for wave in item.status.waves if wave.state is WaveState.RUNNING), None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reassign.api.config_keys import CORDONED_LOG_DIRS
@@ -136,6 +136,8 @@ class ClusterHold:
     """Why the cluster is not served at all."""
     pause: Problem | None = None
     """Why nothing new starts."""
+    pauses: Mapping[str, Problem | None] = field(default_factory=dict)
+    """The same for the waves of plans that evacuate lost brokers, by the uid of the plan."""
     stuck: Problem | None = None
     """Why the brake has not undone everything."""
     left: Problem | None = None
@@ -230,11 +232,13 @@ def rules_of(
     if hold.pacing:
         limits = limits.model_copy(update={"partitions_in_flight": hold.pacing.partitions_in_flight})
     execution = cluster.spec.execution
+    undecided = hold.claim.undecided if hold.claim else None
     if (hold.older or hold.claimed or hold.unseen) and execution is Execution.CANCEL_ALL:
         execution = Execution.CANCEL_OURS  # other clients' moves are the older one's, or of one that serves meanwhile
     return ClusterRules(
         limits=limits,
-        hold=hold.hold or hold.pause or (hold.claim.undecided if hold.claim else None),
+        hold=hold.hold or hold.pause or undecided,
+        holds={uid: hold.hold or pause or undecided for uid, pause in hold.pauses.items()},
         execution=execution,
         permission=permission_of(cluster),
         throttle=replace(

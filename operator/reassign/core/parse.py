@@ -31,4 +31,5 @@ def parse(obj: Mapping[str, Any]) -> Resource:
         deleted=meta.deletion_timestamp,
         unsupported=too_large(obj, parsed.spec),
         plan=labels.get(PLAN_LABEL) if PLAN_UID_LABEL in labels else None,
+        plan_uid=labels.get(PLAN_UID_LABEL),
     )

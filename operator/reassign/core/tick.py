@@ -44,7 +44,7 @@ from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
 from reassign.core.model.steps import AlterLogDirs, Cancel, Outcome, Step
 from reassign.core.model.verdict import Verdict
-from reassign.core.partition.adopt import held_partitions, holders_of, with_adopted
+from reassign.core.partition.adopt import held_partitions, holders_of, unshown_moves, with_adopted
 from reassign.core.partition.life import follow
 from reassign.core.partition.outcomes import sent_through, settle_steps
 from reassign.core.partition.stall import stalls
@@ -153,6 +153,7 @@ def _undone(resources: Sequence[Resource], inputs: _Inputs) -> tuple[list[Verdic
         Verdict.of(r, record, expired=deadline_passed(r, now)) for r, record in zip(by_age, records, strict=True)
     ]
     recent = replace(recent, holders=holders_of(verdicts, snapshot, recent.holders))
+    recent = recent.awaiting(unshown_moves(verdicts, snapshot, recent))
     return [undo(verdict, snapshot, recent, rules, now) for verdict in verdicts], recent
 
 
@@ -194,7 +195,7 @@ def _undone_at_least(resources: Sequence[Resource], inputs: _Inputs) -> Decision
     alone = [(resource, *_alone(resource, inputs)) for resource in resources]
     errors = [(resource, error) for resource, _, error in alone if error]
     if holding := next((r for r, _ in errors if r.record_lost or active(r.record)), None):
-        inputs = inputs._replace(rules=replace(inputs.rules, hold=inputs.rules.hold or _wait_for(holding)))
+        inputs = inputs._replace(rules=inputs.rules.held_by(_wait_for(holding)))
     try:
         decision = _judged([resource for resource, _, error in alone if error is None], inputs)
     except Exception as error:

@@ -6,8 +6,9 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from stat import S_IMODE
 
 from reassign.errors import PlanningError, Reason
 
@@ -81,11 +82,13 @@ def write(file: Path, content: bytes) -> bool:
 
 
 def put(file: Path, parts: Iterable[bytes]) -> None:
-    """Write a file anew from these parts; until all are written, it stays as it was."""
+    """Write a file anew from these parts; until all are written, it stays as it was. It keeps its mode."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.name}{UNFINISHED}")
     try:
         with unfinished.open("wb") as out:
+            with suppress(FileNotFoundError):
+                unfinished.chmod(S_IMODE(file.stat().st_mode))
             out.writelines(parts)
         unfinished.replace(file)
     except BaseException:  # also Ctrl-C: no incomplete file remains

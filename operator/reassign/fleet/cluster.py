@@ -190,7 +190,7 @@ def summary(cluster: Cluster, problem: PlacementProblem, plan: Plan, rate: int |
         "balance": [asdict(one) for one in certificate.balance],
         "waves": list(_waves(cluster, problem, plan, rate)),
         **{cost: getattr(certificate, cost) for cost in COSTS},
-        "unmet": [one._asdict() for one in certificate.unmet],
+        "unmet": [{"what": one.what, "nearest": one.nearest} for one in certificate.unmet],
     }
 
 

@@ -90,7 +90,8 @@ async def missing(
         if error.reason is not Reason.NOT_AUTHORIZED:
             return error
         names = []
-    return not_there(" or ".join(kinds), name, f"in namespace {namespace}", names, reason)
+    what = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+    return not_there(what, name, f"in namespace {namespace}", names, reason)
 
 
 def not_there(

@@ -5,7 +5,8 @@ read: the client that changed the object in between wins, and a `ConflictError` 
 ReassignmentRecords, a ConfigMap, when the brake is pulled, and the PartitionReassignments of a plan, which we suspend,
 resume and delete as well. Nothing is retried here, since the loop reconciles again from what it observes.
 
-The command line writes in its user's name: fields of a spec, and deletions, each bound to the version that was read.
+The command line writes in its user's name: new objects, and fields of a spec and deletions, each of the two bound to
+the version that was read.
 """
 
 from __future__ import annotations
@@ -239,10 +240,13 @@ class KubeClient:
         """
         return await self._patch(obj, "/status", {"op": "add", "path": "/status", "value": status})
 
-    async def create(self, obj: Mapping[str, Any]) -> Object:
-        """Make an object; raises `ConflictError` when there is one of that name."""
+    async def create(self, obj: Mapping[str, Any], manager: str = FIELD_MANAGER, *, dry_run: bool = False) -> Object:
+        """Make an object; raises `ConflictError` when there is one of that name.
+
+        With `dry_run` the API server makes all of its checks, and stores nothing.
+        """
         path = _path(_PLURALS[obj["kind"]], obj["metadata"]["namespace"])
-        made = await self.request("POST", path, dict(obj), manager=FIELD_MANAGER)
+        made = await self.request("POST", path, dict(obj), manager=manager, query=_DRY_RUN if dry_run else ())
         assert made is not None
         return made
 

@@ -87,6 +87,12 @@ def load(text: str) -> list[Any]:
     return [document for document in documents if document is not None]
 
 
+def compose(text: str) -> list[yaml.Node]:
+    """Return the documents that `load` returns, and that it has read before, with the place of each part of them."""
+    nodes = yaml.compose_all(text, Loader=_Loader)
+    return [node for node in nodes if not (node.tag == _PLAIN and plain(node.value) is None)]
+
+
 def _separated(text: str) -> str:
     """Return a stream of JSON objects, as jq writes it, with YAML's mark between them; any other text as it is."""
     pieces = list[str]()

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from reassign.api.goal import By
+from reassign.api.goal import By, Scope
 from reassign.planning.machine_code import KEPT
 from reassign.planning.plan import make
 from reassign.planning.problem.model import Cluster, Directories, PlacementGoal
@@ -45,6 +45,7 @@ def make_plans(partitions: int) -> None:
     for balance, replication_factor in product(balances, (None, 1, 3)):
         goal = PlacementGoal(drain=frozenset({5}), balance=balance, replication_factor=replication_factor)
         make(cluster, goal, 20, 1 << 24, 1 << 20)
+    make(cluster, PlacementGoal(drain=frozenset({3}), scope=Scope.DRAINED))
 
 
 def misses() -> dict[str, int]:

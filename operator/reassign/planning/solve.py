@@ -23,8 +23,9 @@ from reassign.planning.kernel.state import KernelState, lists
 from reassign.planning.kernel.trim import perturb, shrink, tidy, undo
 from reassign.planning.problem.assignments import OF_LEADERS, loads
 from reassign.planning.problem.model import Bools, Bytes, Ints, UnmetGoal
-from reassign.planning.problem.problem import RESOURCES, PlacementProblem, around_evicted, part_of
+from reassign.planning.problem.problem import RESOURCES, PlacementProblem, around_evicted
 from reassign.planning.problem.shares import LEADERS, OPEN
+from reassign.planning.problem.unplaced import unplaced_goals
 from reassign.text import counted, listed
 
 ROUNDS = 12
@@ -75,7 +76,7 @@ def solve(problem: PlacementProblem) -> Solution:
     position[order] = np.arange(partitions)
     target = np.take(state.row[:, : max(1, widest)], position, axis=0)
     unplaced[order[unrepaired]] = True
-    return Solution(target, (*problem.unmet, *_unplaced(problem, unplaced)))
+    return Solution(target, (*problem.unmet, *unplaced_goals(problem, unplaced)))
 
 
 def _state(problem: PlacementProblem, row: Ints, still: Bools, size: Bytes) -> KernelState:
@@ -288,19 +289,6 @@ def _lead(problem: PlacementProblem, state: KernelState) -> None:
     lead(state.row, state.still, np.ascontiguousarray(state.home[:, 0]), leads, band, aim, CHAINS)
 
 
-def _unplaced(problem: PlacementProblem, unplaced: Bools) -> list[UnmetGoal]:
-    if not unplaced.any():
-        return []
-    current = problem.current[unplaced]
-    return [
-        UnmetGoal(
-            f"no place with room on disk that racks allow for {counted(len(current), 'partition')}",
-            "they stay as they are; allow more brokers, free some disk, or lower the share to stay free",
-            part_of((current >= 0) & problem.drained[current]),
-        )
-    ]
-
-
 def outside_bands(problem: PlacementProblem, target: Ints) -> list[UnmetGoal]:
     """Return what is to be balanced and is not, with these replicas (P, R')."""
     unmet = []
@@ -308,12 +296,13 @@ def outside_bands(problem: PlacementProblem, target: Ints) -> list[UnmetGoal]:
     for row, by in enumerate(RESOURCES):
         outside = (after[row] < problem.low[row]) | (after[row] > problem.high[row])
         if problem.balanced[row] and outside.any():
-            share = after[row, problem.allowed] / np.maximum(1, problem.target[row, problem.allowed])
+            share = after[row] / np.maximum(1, problem.target[row])
+            least, most = share[problem.open].min(), share[problem.allowed].max()
             unmet.append(
                 UnmetGoal(
                     f"{by} is not within the tolerance on {counted(int(outside.sum()), 'broker')}: "
                     f"{listed(problem.brokers[outside].tolist(), most=10)}",
-                    f"from {share.min():.1%} to {share.max():.1%} of a broker's share",
+                    f"from {least:.1%} to {most:.1%} of a broker's share",
                     GoalPart.BALANCE,
                 )
             )

@@ -10,7 +10,6 @@ import structlog
 
 from reassign.api.common import ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster
-from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller.plans.automation import Automation, AutomationInputs, Unregister
 from reassign.controller.plans.broker_watch import BrokerWatch
@@ -33,6 +32,9 @@ log = structlog.get_logger()
 
 EMPTYING_SECONDS, IDLE_SECONDS = 15.0, 300.0
 """How often all replicas are counted while brokers are being emptied, and otherwise."""
+UNJUDGED = Problem(
+    Reason.INTERNAL_ERROR, "a bug of the operator keeps it from being judged; its log has the details: report it"
+)
 READING = Problem(Reason.PLANNING, "it is being read where all replicas are")
 
 
@@ -45,11 +47,15 @@ class DecommissionStage:
     watch: BrokerWatch
     cordons: frozenset[int] = frozenset()
     """The brokers that are to take no new replicas."""
+    lost: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """The lost brokers that plans evacuate, by the uid of the plan."""
     _states: Mapping[int, CordonState] = field(default_factory=dict)
     """How far the cordons are, by the last reconciliation."""
     _timers: Mapping[int, Timer] = field(default_factory=dict)
     _ended: frozenset[tuple[str, int]] = frozenset()
     """The plans that had ended at the last decision, by owner and number."""
+    _began: Mapping[str, float] = field(default_factory=dict)
+    """When each decommission was first seen: a reading that began before says too little of its brokers."""
     _decided: tuple[AutomationDecision, AutomationInputs] | None = None
 
     async def decide(
@@ -69,28 +75,35 @@ class DecommissionStage:
         """
         self._decided, before = None, self.cordons
         if not self.automation.has_any(self.key):
-            self.cordons = frozenset()
+            self.cordons, self.lost = frozenset(), {}
             return None
         self.cordons = recorded_cordons(throttle)
         those = self.automation.decommissions(self.key)
         now = time.monotonic()
+        self._began = {it.uid: self._began.get(it.uid, now) for it in those}
         self.watch.memory = self.watch.memory.observe(snapshot, before, now)
         again = self._look(those, connection, pinned, snapshot, wake)
         inputs = AutomationInputs(
             _owned(cluster, hold, throttle),
             self._seen(cluster, hold, snapshot, before, now),
             self._timers,
-            self._lost(snapshot, now),
+            lambda seconds: self._lost(snapshot, seconds, now),
             _job(cluster, pinned, connection),
             wake,
             _unregister(client),
         )
-        decision = self.automation.decide(self.key, inputs, now)
+        decision = self.automation.decide(self.key, inputs, now, self._unread(those))
+        if inputs.seen is READING:  # what was said before a restart stays said until more is known
+            decision = _of_those_that_end(decision, those)
         new = decision.cordons - before - self.cordons
         if new and not await self.automation.unchanged(it for it in those if it.brokers & new):
             decision = replace(decision, cordons=decision.cordons - new)
             again = 0.0
         unread = self.cordons if self.automation.has_unreadable(self.key) else frozenset[int]()
+        running = {plan.uid: it for it in those if (plan := it.record.plan) and plan.uid and plan.approved}
+        self.lost = {
+            uid: its for uid, it in running.items() if (its := it.brokers & inputs.lost(it.stall_timeout_seconds))
+        }
         self._decided, self.cordons, self._timers = (decision, inputs), decision.cordons | unread, decision.timers
         return again
 
@@ -108,12 +121,17 @@ class DecommissionStage:
             return None
         emptied = [it for it in left if it.record.approval]
         ended = frozenset((it.uid, it.record.plan.number) for it in left if it.record.plan and it.record.plan.retired)
-        if ended - self._ended:
+        if ended - self._ended or self._unread(left):
             self.watch.expire()
         self._ended = ended
         seconds = IDLE_SECONDS if all(map(_says_empty, emptied)) else EMPTYING_SECONDS
         brokers = {broker for it in emptied for broker in it.brokers}
         return self.watch.look(connection, pinned, brokers, snapshot, seconds, wake)
+
+    def _unread(self, those: Sequence[DecommissionResource]) -> frozenset[str]:
+        """Return the decommissions, by uid, that were made since the last reading began."""
+        read = self.watch.memory.read
+        return frozenset(it.uid for it in those if read and self._began[it.uid] > read.at and not it.record.approval)
 
     def _seen(
         self, cluster: KafkaCluster, hold: ClusterHold, snapshot: Snapshot, cordons: frozenset[int], now: float
@@ -125,11 +143,12 @@ class DecommissionStage:
         fresh = memory.read is not None and now - memory.read.at <= COUNT_HOLDS_SECONDS
         return seen if seen and fresh else self.watch.failed or READING
 
-    def _lost(self, snapshot: Snapshot, now: float) -> frozenset[int]:
+    def _lost(self, snapshot: Snapshot, seconds: float, now: float) -> frozenset[int]:
+        """Return the brokers that replicas name and that are not registered, or have been fenced for so long."""
         memory = self.watch.memory
         named = memory.read.layout.ids if memory.read else frozenset[int]()
         missing = named - snapshot.brokers.keys() if snapshot.lists_fenced else frozenset[int]()
-        return missing | memory.lost(STALL_TIMEOUT_SECONDS, now)
+        return missing | memory.lost(seconds, now)
 
     def note_cordons(self, states: Mapping[int, CordonState]) -> None:
         """Remember how far the cordons are."""
@@ -138,6 +157,7 @@ class DecommissionStage:
     async def perform(self) -> tuple[Orders | None, float | None]:
         """Do what was decided; return the orders for the plans, and in how many seconds to decide again, or None."""
         if self._decided is None:
+            await self.automation.say(self.key, UNJUDGED)
             return None, None
         return await self.automation.perform(self.key, *self._decided)
 
@@ -145,6 +165,13 @@ class DecommissionStage:
         """Say on the decommissions why nothing of them goes on."""
         said = render(problem, permission_of(cluster).audience(self.key[0]))
         await self.automation.have_wait(self.key, _owned(cluster, ClusterHold(), throttle), said)
+
+
+def _of_those_that_end(decision: AutomationDecision, those: Sequence[DecommissionResource]) -> AutomationDecision:
+    """Return what is decided about the decommissions that nothing has to be seen for."""
+    uids = {it.uid for it in those if it.deleted or it.finished or not it.has_finalizer}
+    found = {uid: one for uid, one in decision.decommissions.items() if uid in uids}
+    return replace(decision, decommissions=found)
 
 
 def _owned(cluster: KafkaCluster, hold: ClusterHold, throttle: RecordedConfigs | None) -> OwnedCluster:

@@ -239,7 +239,10 @@ class ClusterLoop:
         )
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
-        observed = await self.observer.complete(observed, cluster, resources, self._reads, throttle, explain)
+        reads = self._reads
+        observed = await self.observer.complete(
+            observed, cluster, resources, reads, throttle, self.decommissions.lost, explain
+        )
         self.outage.observed()
         return observed
 
@@ -405,12 +408,12 @@ class ClusterLoop:
         peers, unreadable = store.peers(), store.unreadable_namespaces
         throttle = self.actor.config_record.recorded
         hold = hold_now(cluster, snapshot, peers, awaited, throttle, store.clock(), claim, unreadable)
+        first = brake_of(cluster.spec.execution) or hold.pause
+        last = CANCELS_MAY_LAND if self.foreign_cancels.may_land(cluster, self.memory.recent) else None
         return replace(
             hold,
-            pause=brake_of(cluster.spec.execution)
-            or hold.pause
-            or observed.pause
-            or (CANCELS_MAY_LAND if self.foreign_cancels.may_land(cluster, self.memory.recent) else None),
+            pause=first or observed.paused.everything or last,
+            pauses={uid: first or pause or last for uid, pause in observed.paused.of_plans.items()},
             stuck=self._bug or self._stuck,
             pacing=pacer.status,
             drift=repeated_drift(self.memory.throttle.recent),

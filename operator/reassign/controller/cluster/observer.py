@@ -7,10 +7,11 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from reassign.api.kafka_cluster import Execution, KafkaCluster, KafkaClusterSpec, Pacing, PauseWhen
 from reassign.api.reassignment_record import RecordedConfigs
-from reassign.core.checks.pause import our_own, pause_problem, shortages, waits_to_start
+from reassign.core.checks.pause import Shortages, our_own, pause_problem, shortages, waits_to_start
 from reassign.core.claim import ClaimState
 from reassign.core.cluster import check_identity, permission_of
 from reassign.core.configs.cordons import recorded_cordons
@@ -35,6 +36,14 @@ SURVEY_SECONDS = 15.0
 CONNECT_SECONDS = 8.0
 
 
+class Paused(NamedTuple):
+    """Why nothing new starts, by spec.pauseWhen."""
+
+    everything: Problem | None = None
+    of_plans: Mapping[str, Problem | None] = {}
+    """The same for the waves of plans that evacuate lost brokers, by the uid of the plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """What one observation read, between two moments of the monotonic clock."""
@@ -45,8 +54,7 @@ class Observation:
     reported: Collection[int]
     """The brokers that reported their log directories."""
     configs: ConfigRead = field(default_factory=ConfigRead)
-    pause: Problem | None = None
-    """Why nothing new starts, by spec.pauseWhen."""
+    paused: Paused = field(default_factory=Paused)
     short: Mapping[str, Topic] | None = None
     """All partitions with too few replicas in sync, where all were read just now."""
     claim: ClaimState | None = None
@@ -65,7 +73,7 @@ class Survey:
 
     _at: float = float("-inf")
     _asked: tuple[PauseWhen, Pacing] | None = None
-    _short: tuple[TopicPartition, ...] = ()
+    _short: Shortages = field(default_factory=dict)
     _problem: Problem | None = None
 
     async def read(
@@ -74,23 +82,32 @@ class Survey:
         cluster: KafkaCluster,
         resources: Sequence[Resource],
         snapshot: Snapshot,
+        lost: Mapping[str, frozenset[int]],
         explain: Callable[[Exception], Problem],
-    ) -> tuple[Problem | None, Mapping[str, Topic] | None]:
+    ) -> tuple[Paused, Mapping[str, Topic] | None]:
+        """Return what pauses, and all partitions that are short, where they were read just now.
+
+        `lost` are the lost brokers that plans evacuate, by the uid of the plan.
+        """
         when = cluster.spec.pause_when
         asked = when, cluster.spec.limits.pacing
         if asked == (PauseWhen.NEVER, Pacing.FIXED) or not waits_to_start(resources):
-            return None, None
+            return Paused(), None
         ours, topics = our_own(resources, permission_of(cluster)), None
         if asked != self._asked or time.monotonic() - self._at >= SURVEY_SECONDS:
             try:
                 topics = await client.observe_shortages()
                 # what our own move has repaired since would count until the next survey
-                self._short = tuple(tp for tp in shortages(when, topics, snapshot.reassignments) if tp not in ours)
+                short = shortages(when, topics, snapshot.reassignments)
+                self._short = {tp: lacking for tp, lacking in short.items() if tp not in ours}
                 self._problem = None
             except Exception as error:
                 self._problem, topics = explain(error), None
             self._asked, self._at = asked, time.monotonic()
-        return self._problem or pause_problem(when, self._short, ours), topics
+        if self._problem:
+            return Paused(self._problem), topics
+        of_plans = {uid: pause_problem(when, self._short, ours, brokers) for uid, brokers in lost.items()}
+        return Paused(pause_problem(when, self._short, ours), of_plans), topics
 
 
 @dataclass(slots=True)
@@ -145,9 +162,12 @@ class Observer:
         resources: Sequence[Resource],
         reads: Collection[ConfigResource],
         throttle: RecordedConfigs | None,
+        lost: Mapping[str, frozenset[int]],
         explain: Callable[[Exception], Problem],
     ) -> Observation:
         """Read these configurations, keep the claim, and read all partitions when that is due.
+
+        `lost` are the lost brokers that plans evacuate, by the uid of the plan.
 
         Each is an attempt of its own. What fails is a problem in the observation: it keeps moves from beginning, and no
         undo.
@@ -165,10 +185,10 @@ class Observer:
             observed = replace(observed, claim=self._claim(client, cluster.metadata.uid, snapshot.cluster_id))
             if cluster.spec.execution is not Execution.RUN:
                 return observed
-            pause, short = await self._survey.read(client, cluster, resources, snapshot, explain)
-            return replace(observed, pause=pause, short=short)
+            paused, short = await self._survey.read(client, cluster, resources, snapshot, lost, explain)
+            return replace(observed, paused=paused, short=short)
         except Exception as error:
-            return replace(observed, pause=explain(error))
+            return replace(observed, paused=Paused(explain(error)))
 
     async def has_ended(self, moves: Set[TopicPartition]) -> bool:
         """Whether any of these moves has ended since the last observation, as far as that is known."""

@@ -6,7 +6,7 @@ What they decide about cordons and plans is done by the stages of the same tick 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -66,8 +66,8 @@ class AutomationInputs:
     cluster: OwnedCluster
     seen: BrokersSeen | Problem
     timers: Mapping[int, Timer] = field(default_factory=dict)
-    lost: frozenset[int] = frozenset()
-    """Brokers that are lost: moves to them cannot end."""
+    lost: Callable[[float], frozenset[int]] = lambda _: frozenset()
+    """Returns the brokers that are lost, by how many seconds fenced ones wait: moves to them cannot end."""
     job: Callable[[PlanResource, str | None], Job | None] = lambda *_: None
     """What a plan is made from now, with the uid of its owner where it has no object; None where none may be made."""
     wake: Callable[[], object] = lambda: None
@@ -108,9 +108,11 @@ class Automation:
                 return False
         return True
 
-    def decide(self, key: ClusterKey, inputs: AutomationInputs, elapsed: float) -> AutomationDecision:
-        """Decide about the decommissions of a cluster; `elapsed` is the monotonic clock."""
-        those = self.decommissions(key)
+    def decide(
+        self, key: ClusterKey, inputs: AutomationInputs, elapsed: float, leave_out: Container[str] = ()
+    ) -> AutomationDecision:
+        """Decide about the decommissions of a cluster but those to leave out, by uid; `elapsed` is monotonic."""
+        those = [it for it in self.decommissions(key) if it.uid not in leave_out]
         for gone in self._asked.keys() - self._store.uids():
             del self._asked[gone]
         plans = {plan.name: self._plan_seen(plan) for plan in self._store.plans_in(key[0])} if those else {}
@@ -150,6 +152,17 @@ class Automation:
         if self.has_any(key):
             inputs = AutomationInputs(cluster, problem)
             await self.perform(key, self.decide(key, inputs, time.monotonic()), inputs)
+
+    async def say(self, key: ClusterKey, problem: Problem) -> None:
+        """Say on the decommissions of a cluster that have not ended why nothing is done about them."""
+        for it in self.decommissions(key):
+            if it.finished:
+                continue
+            try:
+                status = refused(it, it.status.model_copy(), problem, self._kube.now())
+                await self._writer.write_decommission(it, status)
+            except ReassignError as error:
+                log.warning("not written", reason=error.reason, error=error.message)
 
     async def _say(self, unread: Unreadable) -> None:
         try:
@@ -220,7 +233,7 @@ class Automation:
             case RunPlan(plan, waves):
                 orders[plan.uid] = PlanOrder(waves=waves)
             case RetirePlan(plan):
-                orders[plan.uid] = PlanOrder(retired=True, lost=inputs.lost)
+                orders[plan.uid] = PlanOrder(retired=True, lost=inputs.lost(it.stall_timeout_seconds))
             case DeletePlan(plan):
                 await self._delete(plan)
             case UnregisterBroker(broker, via):

@@ -33,6 +33,7 @@ class BrokerWatch:
     failed: Problem | None = None
     """Why the last reading failed."""
     _at: float = float("-inf")
+    _expired: bool = False
     _task: asyncio.Task[BrokersRead] | None = None
 
     def look(
@@ -53,17 +54,20 @@ class BrokerWatch:
             self._take(self._task)
         if self._task:
             return None
-        due = self._at + (min(seconds, RETRY_SECONDS) if self.failed or self.memory.differs(snapshot) else seconds)
-        if (left := due - time.monotonic()) > 0:
+        if self.failed or self.memory.differs(snapshot):
+            seconds = min(seconds, RETRY_SECONDS)
+        elif self._expired:
+            seconds = 0
+        if (left := self._at + seconds - time.monotonic()) > 0:
             return left
-        self._at = time.monotonic()
+        self._at, self._expired = time.monotonic(), False
         self._task = asyncio.create_task(_read(connection, pinned, emptied, self._at), name="brokers")
         self._task.add_done_callback(lambda _: wake())
         return None
 
     def expire(self) -> None:
         """Have the next reading begin at once: replicas have moved since the last one."""
-        self._at = float("-inf")
+        self._expired = True
 
     def _take(self, task: asyncio.Task[BrokersRead]) -> None:
         self._task = self.failed = None

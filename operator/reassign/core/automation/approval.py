@@ -14,7 +14,7 @@ from reassign.api.reassignment_plan import Approval, BalanceStatus, LowerBound, 
 from reassign.core.automation.case import DecommissionCase
 from reassign.core.automation.conditions import Standing
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, PlanSeen, plan_spec_digest
-from reassign.core.automation.scope import beyond
+from reassign.core.automation.scope import beyond, otherwise
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
 from reassign.core.plans.model import Planned, unended
@@ -94,10 +94,12 @@ def bytes_in(waves: Sequence[Wave]) -> int:
 
 
 def given(case: DecommissionCase, found: PlanSeen) -> bool:
-    """Whether a plan is approved, or needs no approval of its own."""
+    """Whether a plan is approved, or needs no approval of its own: then it merely evacuates the brokers."""
     it = case.it
-    if it.spec.approval is Approval.NOT_REQUIRED or it.spec.approved_digest == digest_of(it, found):
+    if it.spec.approved_digest == digest_of(it, found):
         return True
+    if it.spec.approval is Approval.NOT_REQUIRED:
+        return not otherwise(as_planned(found), it.brokers)
     return covered(case, found)
 
 
@@ -132,11 +134,19 @@ def _to_be_filled(found: PlanSeen, avoid: frozenset[int]) -> set[int]:
     return {broker for entry in entries for broker in {*entry.replicas} - {*(entry.expected_replicas or ())}}
 
 
+def why_not(case: DecommissionCase, found: PlanSeen) -> list[str]:
+    """Say why a plan that is not approved is covered by nothing else."""
+    it, planned = case.it, as_planned(found)
+    if it.spec.approval is Approval.NOT_REQUIRED:
+        return otherwise(planned, it.brokers)
+    return beyond(planned, it.brokers, it.record.approval) if it.approved and it.record.approval else []
+
+
 def awaiting(case: DecommissionCase, digest: str, what: str, reasons: Sequence[str] = ()) -> Standing:
     """Say that a plan waits for its approval; `reasons` are why an earlier one does not cover it."""
     it, named = case.it, case.it.spec.approved_digest
     approved = it.record.approval and it.record.approval.digest
-    because = f"; the approval does not cover it: {'; '.join(reasons)}" if reasons else ""
+    because = f"; no approval covers it: {'; '.join(reasons)}" if reasons else ""
     if named and named not in (digest, approved):
         message = f"spec.approvedDigest is {named}, and the plan is {digest}: read it, and copy status.digest there"
         return Standing(Reason.APPROVED_DIGEST_MISMATCH, f"{message}{because}", digest=digest)

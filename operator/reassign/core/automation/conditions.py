@@ -16,7 +16,6 @@ from reassign.api.broker_decommission import (
 )
 from reassign.api.common import ConditionStatus
 from reassign.api.limits import MAX_PAST_PLANS
-from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.core.automation.emptiness import BrokerJudged
 from reassign.core.automation.model import DecommissionResource, PlanSeen
 from reassign.core.configs.cordons import CordonReason
@@ -104,10 +103,9 @@ def status_of(
         states += [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in said]
     else:
         states.append(cordoned_state(it, brokers))
-    timeout = it.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
     update: dict[str, object] = {
         "observed_generation": it.generation,
-        "conditions": conditions(it.status.conditions, states, it.generation, now, timeout),
+        "conditions": conditions(it.status.conditions, states, it.generation, now, it.stall_timeout_seconds),
         "digest": standing.digest,
         "plans": tuple(plans),
     }
@@ -130,11 +128,16 @@ def status_of(
 def refused(
     it: DecommissionResource, status: BrokerDecommissionStatus, problem: Problem, now: datetime
 ) -> BrokerDecommissionStatus:
-    """Return the status of a decommission whose step was refused: it is decided again at the next reconciliation."""
+    """Return the status of a decommission whose step was refused: it is decided again at the next reconciliation.
+
+    Brokers that are empty are so all the same.
+    """
+    if any(c.type == "Empty" and c.status is ConditionStatus.TRUE for c in status.conditions):
+        return status
     states = standing_states(Standing(problem.reason, f"{problem.message}; it is tried again"))
     cordoned = (c for c in status.conditions if c.type == "Cordoned")
     states += [ConditionState(c.type, c.status is ConditionStatus.TRUE, c.reason, c.message) for c in cordoned]
-    after = conditions(it.status.conditions, states, it.generation, now)
+    after = conditions(it.status.conditions, states, it.generation, now, it.stall_timeout_seconds)
     return status.model_copy(update={"conditions": after})
 
 

@@ -16,7 +16,6 @@ from reassign.api.reassignment_plan import Approval, Wave, WaveState
 from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.approval import (
     another_first,
-    as_planned,
     awaiting,
     bytes_in,
     covered,
@@ -27,6 +26,7 @@ from reassign.core.automation.approval import (
     too_few,
     trouble_of,
     unreadable_window,
+    why_not,
 )
 from reassign.core.automation.case import DecommissionCase, in_doubt, manifest_of, wanted_cordons
 from reassign.core.automation.conditions import Standing, deleted_plan, made_plans
@@ -43,7 +43,6 @@ from reassign.core.automation.model import (
     WorkOut,
     plan_spec_digest,
 )
-from reassign.core.automation.scope import beyond
 from reassign.core.automation.unregister import decided_empty, unregistering
 from reassign.core.automation.view import WAVE_IN_FLIGHT, View, anew, grown
 from reassign.core.configs.cordons import EFFECT_SECONDS, CordonReason
@@ -217,10 +216,8 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
     if held := unreadable_window(case) or held_by(case):
         return view.decided([], held._replace(digest=digest))
     if not given(case, found):
-        reasons = (
-            beyond(as_planned(found), it.brokers, it.record.approval) if it.approved and it.record.approval else []
-        )
-        return view.decided([], awaiting(case, digest, f"{plan.name}: {_content(found.plan.status.waves)}", reasons))
+        what = f"{plan.name}: {_content(found.plan.status.waves)}"
+        return view.decided([], awaiting(case, digest, what, why_not(case, found)))
     if case.first:
         return view.decided([], another_first(case)._replace(digest=digest))
     if few := too_few(case, seen):
@@ -338,7 +335,7 @@ def _deleted(view: View, plan: RecordedPlan) -> tuple[MadePlan, ...]:
 
 def _has_to_end(found: PlanSeen) -> bool:
     """Whether a plan that starts nothing more has not come to its end, or its status does not say so yet."""
-    return found.ends or not (found.over or found.plan.deleted)
+    return found.ends or not (found.plan.retired or found.plan.deleted)
 
 
 def _listing(decision: DecommissionDecision, plans: Sequence[MadePlan]) -> DecommissionDecision:

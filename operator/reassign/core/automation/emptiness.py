@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from math import floor
 from typing import NamedTuple
 
+from reassign.api.common import ConditionStatus
 from reassign.api.reassignment_record import RecordedBroker
 from reassign.core.automation.model import BrokerSeen, BrokersSeen, DecommissionResource
 from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer, observed, read_timer, recorded
@@ -102,13 +103,20 @@ def _emptiness(
     if moves := _counted(it, found.in_flight):
         return Emptiness(BROKER_NOT_EMPTY, f"{counted(moves, 'move')} in flight to or from broker {broker}")
     if found.up:
-        return _of_logs(it, broker, found, seen, now)
+        return _of_logs(it, broker, found, known, seen, now)
     if known and known.seen_empty:
         return Emptiness(seen_up=True)
     return _by_others(it, seen, now) or Emptiness()
 
 
-def _of_logs(it: DecommissionResource, broker: int, found: BrokerSeen, seen: BrokersSeen, now: Clock) -> Emptiness:
+def _of_logs(
+    it: DecommissionResource,
+    broker: int,
+    found: BrokerSeen,
+    known: RecordedBroker | None,
+    seen: BrokersSeen,
+    now: Clock,
+) -> Emptiness:
     if not _answers(found, now):
         return Emptiness(Reason.NOT_OBSERVED, f"broker {broker} does not say which logs it has")
     if hidden := _hidden(it, broker, seen):
@@ -119,6 +127,9 @@ def _of_logs(it: DecommissionResource, broker: int, found: BrokerSeen, seen: Bro
             f"broker {broker} still has logs of replicas that it does not have any more: {listed(sorted(logs[-1]))}"
         )
         return Emptiness(BROKER_NOT_EMPTY, message)
+    said = any(c.type == "Empty" and c.status is ConditionStatus.TRUE for c in it.status.conditions)
+    if said and known and known.seen_empty:  # before a restart
+        return Emptiness(seen_up=True)
     newest = since = found.logs[-1].at
     for read, left in zip(reversed(found.logs), reversed(logs), strict=True):
         if left:
@@ -132,6 +143,8 @@ def _of_logs(it: DecommissionResource, broker: int, found: BrokerSeen, seen: Bro
 def _by_others(it: DecommissionResource, seen: BrokersSeen, now: Clock) -> Emptiness | None:
     """Say why the brokers that are up do not show that one which is down is empty."""
     up = {broker: found for broker, found in seen.brokers.items() if found.up}
+    if not up:
+        return Emptiness(Reason.NOT_OBSERVED, "no broker is up to tell which logs there are")
     if silent := {broker for broker, found in up.items() if not _answers(found, now)}:
         return Emptiness(Reason.NOT_OBSERVED, f"{named_brokers(silent, 'has')} not told which logs there are")
     hidden = {broker: topics for broker in up if (topics := _hidden(it, broker, seen))}

@@ -14,6 +14,7 @@ from reassign.api.broker_decommission import BrokerDecommissionSpec, BrokerDecom
 from reassign.api.digest import hashed
 from reassign.api.kafka_cluster import Execution
 from reassign.api.names import matches
+from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanSpec, Wave
 from reassign.api.reassignment_record import RecordedBroker, RecordedDecommission
 from reassign.core.automation.timers import Timer
@@ -73,6 +74,11 @@ class DecommissionResource:
     def finished(self) -> bool:
         """Whether all brokers were seen empty and no longer registered; that is final."""
         return self.brokers == {broker.id for broker in self.record.brokers if broker.seen_unregistered}
+
+    @property
+    def stall_timeout_seconds(self) -> int:
+        """After how long a wait that ends by itself is Stalled, and a broker that is fenced counts as lost."""
+        return self.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
 
     def recorded(self, broker: int) -> RecordedBroker | None:
         """Return what was seen of a broker before."""
@@ -193,11 +199,6 @@ class PlanSeen:
         """Whether it is retired and has not ended: something is in flight, or may be, or a wave is to be deleted."""
         unread = any(not (wave.ended or wave.deleted) for wave in self.unread)
         return unread or any(active(wave.record) or not wave.deleted for wave in unended(self.waves))
-
-    @property
-    def over(self) -> bool:
-        """Whether its status says that it was retired, and has ended."""
-        return any(c.type == "Succeeded" and c.reason == "Retired" for c in self.plan.status.conditions)
 
     @property
     def spoilt(self) -> Problem | None:

@@ -31,6 +31,15 @@ def _beyond(planned: Planned, brokers: frozenset[int], approval: RecordedApprova
     if copied * 100 > approval.bytes * COVERED_PERCENT:
         approved = amount(approval.bytes)
         yield f"with it {amount(copied)} are copied, more than {COVERED_PERCENT} % of the {approved} that were approved"
+    yield from _otherwise(planned, brokers)
+
+
+def otherwise(planned: Planned, brokers: frozenset[int]) -> list[str]:
+    """Say what a plan does beside evacuating these brokers, the first few things."""
+    return [*islice(_otherwise(planned, brokers), MAX_REASONS)]
+
+
+def _otherwise(planned: Planned, brokers: frozenset[int]) -> Iterator[str]:
     for manifest in planned.manifests:
         for entry in PartitionReassignmentSpec.parse(manifest["spec"]).partitions:
             if why := _not_evacuated(entry, brokers):

@@ -22,7 +22,7 @@ def served(i: Input) -> Problem | None:
 
 def hold(i: Input) -> Problem | None:
     """Hold the partition back while its resource is suspended or cannot be done, or the cluster starts nothing new."""
-    return i.resource.unsupported or _suspended(i.resource) or i.rules.unseen(i.resource) or i.rules.hold
+    return i.resource.unsupported or _suspended(i.resource) or i.rules.unseen(i.resource) or i.rules.hold_of(i.resource)
 
 
 def idle(i: Input) -> Problem | None:

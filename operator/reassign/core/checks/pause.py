@@ -3,11 +3,14 @@
 Our own moves are those in flight and those that a resource still waits for: a move that would repair a partition is not
 held back by what it repairs. A partition is judged as the brokers' own metrics judge it. Replicas being added do not
 count (KIP-455), and min.insync.replicas is never more than there are replicas.
+
+A plan that evacuates lost brokers is not held back by partitions that lack nothing but their replicas there. Otherwise
+one partition without another replica, which no plan can move, would hold back all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from reassign.api.kafka_cluster import PauseWhen
 from reassign.core.model.permission import Permission
@@ -17,6 +20,9 @@ from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Partition, Reassignment, Topic, TopicPartition
 from reassign.core.model.states import State
 from reassign.errors import Reason
+
+Shortages = Mapping[TopicPartition, frozenset[int]]
+"""Partitions that are short of replicas in sync, with the brokers whose replicas are missed."""
 
 REASONS = {
     PauseWhen.UNDER_MIN_ISR: (Reason.CLUSTER_UNDER_MIN_ISR, "fewer replicas in sync than min.insync.replicas"),
@@ -54,29 +60,39 @@ def our_own(resources: Iterable[Resource], permission: Permission) -> set[TopicP
 
 def shortages(
     when: PauseWhen, topics: Mapping[str, Topic], reassignments: Mapping[TopicPartition, Reassignment]
-) -> tuple[TopicPartition, ...]:
-    """Return the partitions of these topics that are in the state which pauses."""
+) -> Shortages:
+    """Return the partitions of these topics that are in the state which pauses, in order, with what each lacks."""
     if when is PauseWhen.NEVER:
-        return ()
-    return tuple(
-        tp
+        return {}
+    return {
+        tp: lacking
         for name, topic in sorted(topics.items())
         for number, partition in sorted(topic.partitions.items())
-        if _is_short(when, topic, partition, reassignments.get(tp := TopicPartition(name, number)))
-    )
+        if (lacking := _lacking(when, topic, partition, reassignments.get(tp := TopicPartition(name, number))))
+        is not None
+    }
 
 
-def _is_short(when: PauseWhen, topic: Topic, partition: Partition, in_flight: Reassignment | None) -> bool:
-    if partition.leader is None:
-        return True
-    replicas = len(in_flight.original if in_flight else partition.replicas)
-    needed = replicas if when is PauseWhen.UNDER_REPLICATED else min(topic.min_insync_replicas, replicas)
-    return len(partition.isr) < needed
+def _lacking(
+    when: PauseWhen, topic: Topic, partition: Partition, in_flight: Reassignment | None
+) -> frozenset[int] | None:
+    """Return the brokers whose replicas are missed; None where a partition has as many as it needs."""
+    replicas = frozenset(in_flight.original if in_flight else partition.replicas)
+    if partition.leader is None:  # the last ones in sync stay so while they are down
+        return replicas
+    least = min(topic.min_insync_replicas, len(replicas))
+    needed = len(replicas) if when is PauseWhen.UNDER_REPLICATED else least
+    return replicas - partition.isr if len(partition.isr) < needed else None
 
 
-def pause_problem(when: PauseWhen, short: Sequence[TopicPartition], ours: Collection[TopicPartition]) -> Problem | None:
-    """Return why nothing new starts, or None when our own moves repair all that is short."""
-    others = [tp for tp in short if tp not in ours]
+def pause_problem(
+    when: PauseWhen, short: Shortages, ours: Collection[TopicPartition], lost: Set[int] = frozenset()
+) -> Problem | None:
+    """Return why nothing new starts, or None when our own moves repair all that is short.
+
+    What lacks nothing but replicas on `lost` brokers does not count.
+    """
+    others = [tp for tp, lacking in short.items() if not (tp in ours or (lost and lacking <= lost))]
     if not others:
         return None
     reason, what = REASONS[when]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from reassign.api.common import byte_limit_of
 from reassign.api.kafka_cluster import Execution, KafkaClusterSpec, Limits, NamespaceLimits
@@ -57,6 +57,8 @@ class ClusterRules:
     """Namespaces that can be neither read nor written now."""
     cordons: frozenset[int] = frozenset()
     """The brokers that are to take no new replicas."""
+    holds: Mapping[str, Problem | None] = field(default_factory=dict)
+    """Why nothing new may start for the waves of plans that evacuate lost brokers, by the uid of the plan."""
 
     @property
     def wanted_cordons(self) -> frozenset[int]:
@@ -72,6 +74,16 @@ class ClusterRules:
     def undo(self) -> bool:
         """Whether the brake is set so that everything in flight is cancelled."""
         return self.execution in (Execution.CANCEL_OURS, Execution.CANCEL_ALL)
+
+    def hold_of(self, resource: Resource) -> Problem | None:
+        """Return why nothing new may start for a resource. The plans in `holds` are in the KafkaCluster's namespace."""
+        owned = self.permission is None or self.permission.owner == resource.namespace
+        return self.holds.get(resource.plan_uid or "", self.hold) if owned else self.hold
+
+    def held_by(self, problem: Problem) -> ClusterRules:
+        """Return the rules where this keeps everything from starting, too."""
+        holds = {uid: hold or problem for uid, hold in self.holds.items()}
+        return replace(self, hold=self.hold or problem, holds=holds)
 
     def forbids(self, resource: Resource, tp: TopicPartition) -> Problem | None:
         """Return why the resource's namespace may not move a partition, or None."""

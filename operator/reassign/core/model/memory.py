@@ -100,6 +100,10 @@ Fact = Touched | Refused | Doubted | CancelConfirmed | Restored | Elected | Inst
 """What the outcome of a step adds to the memory."""
 
 
+OfTopic = tuple[TopicPartition, str]
+"""A partition of the topic with that id."""
+
+
 class Holder(NamedTuple):
     """The resource whose move to these replicas is in flight, by uid, and its namespace."""
 
@@ -126,6 +130,9 @@ class Recent:
     """Partitions that were in flight, or may have been altered, since then."""
     forwarded: Forwarded = NOT_FORWARDED
     """How the last observation came about."""
+    unshown: Mapping[OfTopic, Awaited] = field(default_factory=dict)
+    """Moves that are listed and whose alter was not answered: until metadata as new as the first of these lists shows
+    the topic, they may be of one that was made again."""
     reading: Awaited = NOTHING_AWAITED
     """What the broker whose metadata is read was to show when it was first read: all partitions as they were then."""
     cancelled: frozenset[tuple[str, TopicPartition]] = frozenset()
@@ -166,6 +173,7 @@ class Recent:
         known = {tp: one.observe(began, forwarded) for tp, one in awaited.items()}
         busy = {tp: one for tp, one in known.items() if not one.is_shown(began, forwarded)}
         busy |= {tp: Awaited(max(known[tp].since, ended) if tp in known else ended) for tp in in_flight}
+        unshown = self.unshown if same else {move: one.of_another() for move, one in self.unshown.items()}
         reading = self.reading if same else Awaited(began if self._left else self.reading.since)
         return replace(
             self,
@@ -175,6 +183,7 @@ class Recent:
                 tp: write for tp, write in self.unanswered.items() if began - forwarding.landed(write) < SETTLE_SECONDS
             },
             busy=busy,
+            unshown={move: one.observe(began, forwarded) for move, one in unshown.items()},
             forwarded=forwarded,
             reading=reading.observe(began, forwarded),
             cancelled=frozenset(key for key in self.cancelled if key[1] not in in_flight),
@@ -256,12 +265,20 @@ class Recent:
 
     def is_stale(self, tp: TopicPartition) -> bool:
         """Whether metadata may be older than what this process has seen of a partition."""
-        awaited = (self.reading, self.busy.get(tp, self.reading))
-        return not all(one.is_shown(self.now, self.forwarded) for one in awaited)
+        return not self._is_shown(self.busy.get(tp, self.reading))
+
+    def awaiting(self, moves: Iterable[OfTopic]) -> Recent:
+        """Return the memory of the moves that are listed, and whose topic metadata may not show yet."""
+        found = {move: self.unshown.get(move) or self.busy.get(move[0], Awaited(self.now)) for move in moves}
+        return replace(self, unshown={move: one for move, one in found.items() if not self._is_shown(one)})
+
+    def _is_shown(self, awaited: Awaited) -> bool:
+        return all(one.is_shown(self.now, self.forwarded) for one in (self.reading, awaited))
 
     def lagging(self, tp: TopicPartition) -> int | None:
         """Return the broker whose metadata is read, if it is known to lag and is to show what became of a partition."""
-        awaited = (self.reading, self.busy.get(tp, self.reading))
+        moves = (one for move, one in self.unshown.items() if move[0] == tp)
+        awaited = (self.reading, self.busy.get(tp, self.reading), *moves)
         late = any(one.is_late(self.now, SETTLE_SECONDS) for one in awaited)
         return self.forwarded.reader if late else None
 
@@ -274,7 +291,8 @@ class Recent:
     @property
     def _left(self) -> bool:
         """Whether the broker whose metadata is read has been behind for too long."""
-        return any(one.is_late(self.now, LAGS_SECONDS) for one in (self.reading, *self.busy.values()))
+        awaited = (self.reading, *self.busy.values(), *self.unshown.values())
+        return any(one.is_late(self.now, LAGS_SECONDS) for one in awaited)
 
     def doubts_about(
         self, moves: Iterable[Write], configs: Iterable[Write], named: Iterable[Set[TopicPartition]]
@@ -282,8 +300,9 @@ class Recent:
         """Return what the next observation is to settle: about these writes, and metadata of the partitions named."""
         doubts = self.forwarding.doubts(self.now, moves, configs)
         reader = self.forwarded.reader
+        unseen = reader is None or not self.reading.is_shown(self.now, self.forwarded)
         return doubts._replace(
-            offsets=doubts.offsets or reader is None or not self.reading.is_shown(self.now, self.forwarded),
+            offsets=doubts.offsets or unseen or bool(self.unshown),
             reader=reader,
             lately={tp for some in named for tp in self.busy.keys() & some} if self.busy else frozenset(),
             first=self._first,

@@ -46,7 +46,9 @@ class Resource:
     unsupported: Problem | None = None
     """What the resource asks for that cannot be done."""
     plan: str | None = None
-    """The ReassignmentPlan whose wave it is."""
+    """The name of the ReassignmentPlan whose wave it is."""
+    plan_uid: str | None = None
+    """The uid of that plan."""
 
     @property
     def age_key(self) -> tuple[datetime, str]:

@@ -59,6 +59,8 @@ class Row:
     says: tuple[Saying, ...] = ()
     waits: PartitionState | None = None
     """Pending or Blocked, without an entry; Completed in a dry run that finds the partition at its target."""
+    listed: bool = False
+    """Whether its move is in flight, though the record says Submitting yet: it may be of a topic made again."""
     put_off: tuple[int, ...] = ()
     """The target of a move that was withheld for longer: it is asked for later, and takes no place meanwhile."""
 
@@ -126,7 +128,8 @@ class Row:
         """
         if self.entry is None:
             return self.waits or PENDING, self.said(SayingKind.PROBLEM) if self.waits else None
-        status, problem = STATUS[self.entry.state], self.said(SayingKind.PROBLEM)
+        status = PartitionState.IN_FLIGHT if self.listed else STATUS[self.entry.state]
+        problem = self.said(SayingKind.PROBLEM)
         if problem and status is PartitionState.IN_FLIGHT:
             return BLOCKED, problem
         going_on = problem or self.said(SayingKind.NOTE) or self.said(SayingKind.OVERDUE)

@@ -7,11 +7,11 @@ check of admission passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from reassign.core.model.cluster_rules import ClusterRules
-from reassign.core.model.memory import Holder, Recent
+from reassign.core.model.memory import Holder, OfTopic, Recent
 from reassign.core.model.record import Entry, Record, active, recorded_problem
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
@@ -34,6 +34,15 @@ def holders_of(verdicts: Iterable[Verdict], snapshot: Snapshot, before: Holders)
     return left | held
 
 
+def unshown_moves(verdicts: Iterable[Verdict], snapshot: Snapshot, recent: Recent) -> Iterator[OfTopic]:
+    """Yield the moves in flight whose alter was not answered, as far as is known, also those that go back since."""
+    for verdict in verdicts:
+        for tp, entry in active(verdict.record).items():
+            submitted = entry.state is State.SUBMITTING or (tp, entry.topic_id) in recent.unshown
+            if submitted and _moves(tp, frozenset(entry.target), snapshot):
+                yield tp, entry.topic_id
+
+
 def held_partitions(resources: Iterable[Resource], snapshot: Snapshot) -> Set[TopicPartition]:
     """Return the partitions that records hold, of the topics that are there now."""
     return {tp for resource in resources for tp in _of_topics_now(resource.record, snapshot)}
@@ -53,7 +62,7 @@ def with_adopted(
 ) -> Record:
     """Return the record of a resource, with what is its own in flight though the record does not say so."""
     landed = _landed(resource, snapshot, rules, recent, held)
-    rebuilt = _rebuilt(resource, snapshot, rules, recent.holders) if resource.record_lost else {}
+    rebuilt = _rebuilt(resource, snapshot, rules, recent) if resource.record_lost else {}
     return {**rebuilt, **resource.record, **landed} if rebuilt or landed else resource.record
 
 
@@ -70,7 +79,7 @@ def _landed(
         topic, move = snapshot.topics.get(tp.topic), snapshot.reassignments.get(tp)
         if topic is None or topic.id == entry.topic_id or tp in held or move is None:
             continue
-        if not recent.open_write(tp, entry):
+        if not recent.open_write(tp, entry) and (tp, entry.topic_id) not in recent.unshown:
             continue
         if move.final == entry.target:
             found[tp] = replace(entry, topic_id=topic.id)
@@ -80,20 +89,21 @@ def _landed(
     return found
 
 
-def _rebuilt(resource: Resource, snapshot: Snapshot, rules: ClusterRules, holders: Holders) -> Record:
+def _rebuilt(resource: Resource, snapshot: Snapshot, rules: ClusterRules, recent: Recent) -> Record:
     """Return entries for the moves in flight that this process has seen in the record that was lost.
 
     Where status says that the resource has ended, nothing moves again. Without a permission nothing is adopted.
     """
     adopted: dict[TopicPartition, Entry] = {}
-    for tp, holder in holders.items():
+    for tp, holder in recent.holders.items():
         topic = snapshot.topics.get(tp.topic)
         if holder.uid == resource.uid and topic and _moves(tp, holder.target, snapshot):
             move, asked = snapshot.reassignments[tp], resource.asked.get(tp)
             same = asked if asked and frozenset(asked.replicas) == holder.target else None
             target, named = (same.replicas, same.named) if same else (move.final, ())
             problem = recorded_problem(Reason.ORDER_UNKNOWN)
-            adopted[tp] = Entry(topic.id, move.original, target, State.IN_FLIGHT, problem, named)
+            state = State.SUBMITTING if (tp, topic.id) in recent.unshown else State.IN_FLIGHT
+            adopted[tp] = Entry(topic.id, move.original, target, state, problem, named)
     if resource.up_to_date and resource.status.completion_time:
         for tp, asked in resource.asked.items():
             topic, partition = snapshot.topics.get(tp.topic), snapshot.partition(tp)

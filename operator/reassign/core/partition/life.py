@@ -111,6 +111,8 @@ def _moving(s: Situation) -> Row | None:
         return None if s.settled else Row(entry).with_saying(SayingKind.PROBLEM, doubt)
     if s.listed.target == frozenset(entry.target):
         entry = with_true_original(entry, s.listed.original)
+        if s.unshown:
+            return Row(entry, listed=True)
         return directed.beside(Row(entry.to(State.IN_FLIGHT, entry.problem)))
     doubt = s.in_doubt()
     return Row(entry).with_saying(SayingKind.PROBLEM, doubt) if doubt else None

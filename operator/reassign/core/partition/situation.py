@@ -90,6 +90,11 @@ class Situation:
         return self.recent.settled(self.tp, self.recent.open_write(self.tp, self.entry))
 
     @property
+    def unshown(self) -> bool:
+        """Whether what is listed may be a move of a topic that was made again: metadata is not known to be as new."""
+        return (self.tp, self.entry.topic_id) in self.recent.unshown
+
+    @property
     def at_target(self) -> bool:
         """Whether nothing is in flight any more, and metadata shows the target."""
         partition = self.snapshot.partition(self.tp)

@@ -50,14 +50,15 @@ def _with_stalls(
         if (partition := snapshot.partition(tp)) is None:
             continue
         before, refused = recent.tracks.get(tp), row.said(SayingKind.STALL)
-        unseen = None if tp in snapshot.reassignments else _unseen(recent.lagging(tp))
+        seen = tp in snapshot.reassignments and not row.listed
+        unseen = None if seen else _unseen(recent.lagging(tp))
         if entry.state in (State.CANCELLING, State.SUPERSEDING):
             tracks[tp] = track = _track(before, (), Distance(0, frozenset()), recent.now)
             overdue = recent.now - track.since >= timeout
             if overdue or unseen:
                 problem = refused or _hangs(tp, entry, partition, snapshot, timeout, unseen)
                 rows[tp] = row.stalled(problem, overdue=overdue)
-        elif entry.state in (State.IN_FLIGHT, State.SETTLING):
+        elif row.listed or entry.state in (State.IN_FLIGHT, State.SETTLING):
             move = _Move(tp, entry, partition, snapshot, timeout, unseen)
             tracks[tp] = track = _track(before, entry.target, move.distance, recent.now)
             rows[tp] = move.judged(row, track, recent.now, throttled=throttled)

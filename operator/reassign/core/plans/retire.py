@@ -14,7 +14,6 @@ from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.model.states import State
 from reassign.core.plans.conditions import OWNER, names, stalls, status_of, summary_of
 from reassign.core.plans.model import (
     AddFinalizer,
@@ -33,8 +32,6 @@ from reassign.core.plans.model import (
 from reassign.core.plans.progress import WRITES, states_now, unreadable_problem, wave_progress
 from reassign.core.report.conditions import ConditionState, unsettled
 from reassign.errors import Reason
-
-GOING_BACK = (State.CANCELLING, State.RESTORING)
 
 
 def is_over(
@@ -87,9 +84,10 @@ def _step(wave: Resource, lost: Collection[int]) -> PlanStep | None:
     """Return the next step to the end of a wave: a wave is written once in each reconciliation."""
     if wave.deleted:
         return None
-    goes_on = {tp for tp, entry in active(wave.record).items() if tp in wave.asked and entry.state not in GOING_BACK}
-    stuck = _cannot_end(wave, lost) & goes_on
-    if stuck == goes_on and (stuck or not active(wave.record)):
+    in_flight = active(wave.record).keys()
+    wanted = in_flight & wave.asked.keys()  # the others are going back
+    stuck = _cannot_end(wave, lost) & wanted
+    if not in_flight or (stuck and stuck == wanted):
         return DeleteWave(wave)
     if not wave.spec.suspend:
         return SuspendWave(wave)

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from reassign.api.partition_reassignment import PartitionEntry
-from reassign.core.model.record import active
 from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.model.states import State
@@ -36,13 +35,12 @@ def gone(wave: Resource, snapshot: Snapshot) -> frozenset[TopicPartition]:
     A topic that cannot be read may be there; the brokers say so where it is asked for by name. The snapshot has to have
     the topics of the wave.
     """
-    return frozenset(tp for tp in wave.named if not _completed(wave, tp) and _is_gone(wave, tp, snapshot))
+    return frozenset(tp for tp in wave.asked if not _completed(wave, tp) and _is_gone(wave, tp, snapshot))
 
 
 def nothing_else_left(wave: Resource, gone: Collection[TopicPartition]) -> bool:
-    """Whether a wave has completed all partitions but those that are gone, and nothing else of it is in flight."""
-    completed = all(tp in gone or _completed(wave, tp) for tp in wave.asked)
-    return completed and active(wave.record).keys() <= set(gone)
+    """Whether a wave has completed all partitions but those that are gone."""
+    return all(tp in gone or _completed(wave, tp) for tp in wave.asked)
 
 
 def _completed(wave: Resource, tp: TopicPartition) -> bool:

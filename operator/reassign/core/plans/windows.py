@@ -94,19 +94,23 @@ def _offset(local: datetime) -> timedelta:
 
 
 def schedule_of(cron: str, time_zone: str, where: str, now: datetime) -> Schedule | Problem:
-    """Return the schedule of a cron that stands `where`; a Problem where it cannot be read, or never comes."""
+    """Return the schedule of a cron that stands `where`; a Problem where it cannot be read."""
     try:
         schedule = Schedule(cron, ZoneInfo(time_zone))
-        if schedule.next(now):
-            return schedule
-        unreadable = None
+        _Moments(cron, _wall(now))
+        return schedule
     except (ZoneInfoNotFoundError, OSError, ValueError):
         wrong = f"there is no time zone {time_zone!r}; name one of the IANA database, such as Europe/Berlin"
         return Problem(Reason.INVALID_SCHEDULE, f"{where}: {wrong}")
     except CronSimError:
         unreadable = _unreadable(cron)
-    wrong = f"cannot be read: {unreadable}" if unreadable else "has no time within four years"
-    return Problem(Reason.INVALID_SCHEDULE, f"{where}: the cron {cron!r} {wrong}")
+    if unreadable is None:
+        return _never(cron, where)
+    return Problem(Reason.INVALID_SCHEDULE, f"{where}: the cron {cron!r} cannot be read: {unreadable}")
+
+
+def _never(cron: str, where: str) -> Problem:
+    return Problem(Reason.INVALID_SCHEDULE, f"{where}: the cron {cron!r} has no time within four years")
 
 
 def _unreadable(cron: str) -> str | None:
@@ -128,7 +132,8 @@ class WindowState:
 
     is_open: bool = True
     opens: datetime | None = None
-    """When a window opens next; None without windows, and while one cannot be read."""
+    """When a window opens next, once those that are open have closed; None without windows, while one cannot be read,
+    and where another opens before that."""
     changes: datetime | None = None
     """When a window opens or closes next."""
     problem: Problem | None = None
@@ -154,22 +159,29 @@ def windows_at(windows: Sequence[Window], now: datetime) -> WindowState:
         if isinstance(found, Problem):
             return WindowState(is_open=False, problem=found)
         last, following = found
-        opens.append((following, window.time_zone))
-        closes += [last + timedelta(seconds=window.duration_seconds)] if last else []
-    open_until = max((end for end in closes if end > now), default=None)
-    first, zone = min(opens)
-    return WindowState(open_until is not None, first, min(filter(None, [first, open_until])), zone=zone)
+        end = last + timedelta(seconds=window.duration_seconds) if last else now
+        closes += [end] if end > now else []
+        if not isinstance(following, Problem):
+            opens.append((following, window.time_zone))
+        elif end <= now:
+            return WindowState(is_open=False, problem=following)
+    open_until = max(closes, default=None)
+    first, zone = min(opens, default=(None, "Etc/UTC"))
+    changes = min(filter(None, [first, open_until]))
+    if first and open_until and first <= open_until:
+        first = None
+    return WindowState(open_until is not None, first, changes, zone=zone)
 
 
-Moments = tuple[datetime | None, datetime]
-"""The last moment of a cron, and the next one."""
+Moments = tuple[datetime | None, datetime | Problem]
+"""The last moment of a cron, and the next one; a Problem where that is too far away."""
 
 
 class _Kept(NamedTuple):
     since: datetime
     until: datetime
     found: Moments | Problem
-    """What is found at each time from `since` until before `until`; of a Problem at least for a day."""
+    """What is found at each time from `since` until before `until`; a Problem is at least for a day."""
 
 
 _kept: dict[tuple[str, str, str], _Kept] = {}
@@ -191,5 +203,6 @@ def _searched(cron: str, time_zone: str, where: str, now: datetime) -> _Kept:
     if isinstance(schedule, Problem):
         return _Kept(now, now + DAY, schedule)
     last, following = schedule.last(now), schedule.next(now)
-    assert following is not None
+    if following is None:
+        return _Kept(now, now + DAY, (last, _never(cron, where)))
     return _Kept(max(last or now, following - LONGEST_WAIT), following, (last, following))

@@ -158,8 +158,12 @@ def limits(problem: PlacementProblem, after: Bytes | None = None) -> tuple[Bytes
 
 
 def balances(problem: PlacementProblem, after: Bytes) -> tuple[Balance, ...]:
-    """Return the balance of each resource that is to be balanced, over the allowed brokers."""
+    """Return the balance of each resource that is to be balanced, over the allowed brokers.
+
+    Least shares are those of the brokers that can get more.
+    """
     of, least = problem.allowed, reachable(problem)
+    open_ = problem.open[of]
     shares = []
     for row in np.flatnonzero(problem.balanced).tolist():
         share, before, low, high = (
@@ -169,10 +173,10 @@ def balances(problem: PlacementProblem, after: Bytes) -> tuple[Balance, ...]:
         shares.append(
             Balance(
                 RESOURCES[row],
-                before=(float(before.min()), float(before.max())),
-                after=(float(share.min()), float(share.max())),
+                before=(float(before[open_].min()), float(before.max())),
+                after=(float(share[open_].min()), float(share.max())),
                 reachable=float(least[row]),
-                band=(float(low.min()), float(high.max())),
+                band=(float(low[open_].min()), float(high.max())),
             )
         )
     return tuple(shares)

@@ -19,7 +19,7 @@ def ancestor(path: Ints, broker: int, depth: int) -> int:
 
 
 @compiled()
-def _legal(brokers: Ints, path: Ints, level: Ints, extra: Ints) -> bool:
+def evenly_spread(brokers: Ints, path: Ints, level: Ints, extra: Ints) -> bool:
     """Return whether replicas on these brokers are spread as evenly as the tree allows."""
     for depth in range(path.shape[1]):
         alone = True
@@ -61,5 +61,5 @@ def done(target: Ints, rf: Ints, allowed: Bools, path: Ints, level: Ints, extra:
                 right = right and allowed[b]
                 brokers[held] = b
                 held += 1
-        good[p] = right and held == rf[p] and _legal(brokers[:held], path, level, extra)
+        good[p] = right and held == rf[p] and evenly_spread(brokers[:held], path, level, extra)
     return good

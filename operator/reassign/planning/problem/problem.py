@@ -49,6 +49,8 @@ class PlacementProblem:
     """
 
     brokers: Ints  # (B,) ids
+    racks: tuple[str, ...]  # (B,) as brokers report them
+    scope: Scope
     current: Ints  # (P, R)
     keep: Bools  # (P, R) this replica may stay: its broker is allowed and its directory online, or the goal spares it
     rf: Ints  # (P,) wanted replication factor
@@ -77,6 +79,12 @@ class PlacementProblem:
         """(P,) the bytes of a replica."""
         size: Bytes = self.each[DISK]
         return size
+
+    @property
+    def open(self) -> Bools:
+        """(B,) the brokers that can get replicas; where none can, those that may hold some."""
+        open_ = self.allowed & ~self.closed
+        return open_ if open_.any() else self.allowed
 
     def loads(self, replicas: Ints, which: Bools | None = None) -> Bytes:
         """Return (K, B): what lies on each broker with these replicas (P, R'), of the partitions `which` (P,)."""
@@ -107,6 +115,10 @@ def pose(cluster: Cluster, goal: PlacementGoal, refused: Bools | None = None) ->
     if goal.replication_factor is not None:
         rf[movable & ~leaving] = goal.replication_factor
     _check_enough(cluster, goal, allowed, rf, movable, leaving)
+    cordoned = cordoned_brokers(cluster.directories, len(allowed))
+    closed = allowed & (np.isin(cluster.brokers, sorted(goal.avoid)) | cordoned)
+    may_hold, allowed = allowed, allowed & ~_spare(cluster, goal, closed, allowed, rf, movable)
+    closed &= allowed
     each = what_counts(cluster)
     for of, kind in zip(each, COUNTED.values(), strict=True):
         if kind.measure:
@@ -115,8 +127,6 @@ def pose(cluster: Cluster, goal: PlacementGoal, refused: Bools | None = None) ->
     weight = weights(cluster, allowed)
     tree = grow(groups, allowed, max(cluster.replicas.shape[1], int(rf.max())))
     keep = there & (~movable[:, None] | (online & allowed[cluster.replicas]))
-    cordoned = cordoned_brokers(cluster.directories, len(allowed))
-    closed = allowed & (np.isin(cluster.brokers, sorted(goal.avoid)) | cordoned)
     room = np.where(closed, load[DISK], _room(cluster, goal, load[DISK]))
     others_stay = goal.scope is Scope.DRAINED
     if others_stay:
@@ -128,6 +138,8 @@ def pose(cluster: Cluster, goal: PlacementGoal, refused: Bools | None = None) ->
     )
     return PlacementProblem(
         brokers=cluster.brokers,
+        racks=cluster.racks,
+        scope=goal.scope,
         current=cluster.replicas,
         keep=keep,
         rf=rf,
@@ -151,7 +163,11 @@ def pose(cluster: Cluster, goal: PlacementGoal, refused: Bools | None = None) ->
         high=targets.high,
         unmet=(
             *_left(
-                cluster, selection, living | held, there & ~allowed[cluster.replicas], there & drained[cluster.replicas]
+                cluster,
+                selection,
+                living | held,
+                there & ~may_hold[cluster.replicas],
+                there & drained[cluster.replicas],
             ),
             *held_goals(cluster, goal, drained, held, held & refused, cordoned & ~drained),
             *unseen_goals(cluster, goal),
@@ -234,6 +250,18 @@ def _check_enough(
         f"{listed(cluster.brokers[allowed].tolist()) or 'none'}{dead_ones}; "
         f"allow more brokers, or {todo}",
     )
+
+
+def _spare(cluster: Cluster, goal: PlacementGoal, closed: Bools, allowed: Bools, rf: Ints, movable: Bools) -> Bools:
+    """Return (B,): the closed brokers that hold nothing either, so that racks count without them.
+
+    There are none where the others are too few for a partition, or where the goal's scope leaves racks aside.
+    """
+    spare, holding = closed.copy(), cluster.replicas[movable]
+    spare[holding[holding >= 0]] = False
+    if goal.scope is Scope.DRAINED or (allowed & ~spare).sum() < rf[movable].max(initial=1):
+        spare[:] = False
+    return spare
 
 
 def _check_sums(cluster: Cluster, each: Bytes, replicas: Ints, what: str) -> None:

@@ -163,7 +163,8 @@ def _inside(targets: Targets, load: Bytes) -> bool:
 
 
 def _targets(of: Placement, fixed: Bytes, share: Bytes, low: Bytes, high: Bytes) -> Targets:
-    return Targets(share, np.where(of.allowed, low, 0), np.where(of.allowed, high, fixed))
+    """Return the share and band; a broker that gets no new replica cannot be filled, so its band begins at 0."""
+    return Targets(share, np.where(of.allowed & ~of.closed, low, 0), np.where(of.allowed, high, fixed))
 
 
 def _smallest(sizes: Bytes, count: Bytes) -> Bytes:
