@@ -28,7 +28,7 @@ $(VENV): requirements.lock
 prepare: $(VENV)  ## install and build what takes long; leave nothing running
 	@$(PLATFORM_COMMAND) prepare
 
-up: $(VENV)  ## start the platform: BROKERS=4 KAFKA_VERSION=4.3.1 ARGOCD=1; then source .local/env
+up: $(VENV)  ## start the platform: BROKERS=4 KAFKA_VERSION=4.3.1 ARGOCD=1; source .local/env
 	@$(PLATFORM_COMMAND) up
 
 down: $(VENV)  ## stop the local platform and leave nothing running
@@ -117,7 +117,7 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with 1, 2
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
-crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, docs/reference and others
+crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, docs/reference, others
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.api.chart_values

@@ -202,9 +202,15 @@ class Brokers:
         self.restart(broker)
 
     def remove(self, broker: int) -> None:
-        """End a broker in its own time, and take its registration away."""
+        """End a broker in its own time, if it runs, and take its registration away, if it has one."""
         self.shut_down(broker)
-        self.tool("cluster", "unregister", "--id", str(broker))
+        if broker in self.known():
+            self.tool("cluster", "unregister", "--id", str(broker))
+
+    def known(self) -> set[int]:
+        """The brokers that are registered, those that are fenced too."""
+        listed = self.tool("cluster", "list-endpoints", "--include-fenced-brokers").splitlines()
+        return {int(line.split()[0]) for line in listed if line[:1].isdigit()}
 
     def active_controller(self) -> int:
         """The controller that leads the quorum, as the brokers see it."""

@@ -45,8 +45,8 @@ class DemoDecommission:
         self.kafka = Workload(cluster.bootstrap_servers)
         self.traffic = Traffic(cluster.bootstrap_servers, PREFIX)
         self.began, self.told = time.monotonic(), ""
-        if cluster.count != 6:
-            raise PlatformError("this demo needs six brokers: make up BROKERS=6")
+        if cluster.count != 6 or tuple(map(int, cluster.version.split("."))) < (4, 3):
+            raise PlatformError("this demo needs six brokers that can be cordoned: make up BROKERS=6 KAFKA_VERSION=4.3.1")
 
     def run(self) -> None:
         """All of it; what it made is gone afterwards."""
@@ -142,10 +142,9 @@ class DemoDecommission:
         self.cluster.shut_down(OLD)
         self._say(f"broker {OLD} is stopped")
         self._wait(f"broker {OLD} is unregistered", lambda it: _is(it, "Succeeded"), 240)
-        listed = self.cluster.tool("cluster", "list-endpoints", "--include-fenced-brokers").strip()
-        if any(line.split()[0] == str(OLD) for line in listed.splitlines()):
-            raise PlatformError(f"the stock tool still finds broker {OLD}:\n{listed}")
-        self._say(f"kafka-cluster list-endpoints:\n[dim]{listed}[/]")
+        if OLD in (known := self.cluster.known()):
+            raise PlatformError(f"the stock tool still finds broker {OLD}: {known}")
+        self._say(f"kafka-cluster list-endpoints: brokers [dim]{', '.join(map(str, sorted(known)))}[/]")
         self._kubectl("delete", "kbd", NAME, "--timeout=2m")
 
     def replace(self) -> None:
@@ -239,15 +238,14 @@ class DemoDecommission:
         return self.server.kubectl(f"--namespace={operator_.CLUSTER_NAMESPACE}", *arguments)
 
     def _remove_all(self) -> None:
+        if not self.cluster.alive(OLD):
+            self.cluster.add(OLD)  # first of all: only a broker that is up has its cordon lifted
         self._kubectl("delete", "kbd", NAME, "--ignore-not-found", "--timeout=5m")
         waves = self._kubectl("get", "kpr", "-o", "name").split()
         if ours := [name for name in waves if name.rpartition("/")[2].startswith(f"{NAME}-")]:
             self._kubectl("delete", *ours, "--timeout=5m")
         self.kafka.delete(topic for topic in self.kafka.metadata().topics if topic.startswith(f"{PREFIX}-"))
-        if NEW in self.cluster.registered():
-            self.cluster.remove(NEW)
-        if not self.cluster.alive(OLD):
-            self.cluster.add(OLD)
+        self.cluster.remove(NEW)
 
 
 def _is(obj: Object, condition: str) -> bool:
