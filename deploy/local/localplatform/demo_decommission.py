@@ -46,7 +46,9 @@ class DemoDecommission:
         self.traffic = Traffic(cluster.bootstrap_servers, PREFIX)
         self.began, self.told = time.monotonic(), ""
         if cluster.count != 6 or tuple(map(int, cluster.version.split("."))) < (4, 3):
-            raise PlatformError("this demo needs six brokers that can be cordoned: make up BROKERS=6 KAFKA_VERSION=4.3.1")
+            raise PlatformError(
+                "this demo needs six brokers that can be cordoned: make up BROKERS=6 KAFKA_VERSION=4.3.1"
+            )
 
     def run(self) -> None:
         """All of it; what it made is gone afterwards."""
