@@ -119,6 +119,12 @@ def test_viewers_and_editors_of_a_namespace_may_view_and_edit_our_kinds(helm: He
     }
 
 
+def test_who_may_edit_a_namespace_may_only_view_a_decommission(helm: Helm) -> None:
+    roles = of_kind(helm.template(rbac={"aggregateRoles": True}), "ClusterRole")
+    kinds = {role["metadata"]["name"]: {resource for _, resource, _ in rights(role)} for role in roles}
+    assert kinds[f"{NAME}-view"] - kinds[f"{NAME}-edit"] == {"brokerdecommissions"}
+
+
 def test_the_image_is_the_one_that_was_asked_for(helm: Helm) -> None:
     def image(**values: Any) -> str:
         (deployment,) = of_kind(helm.template(**values), "Deployment")

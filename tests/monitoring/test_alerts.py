@@ -34,6 +34,7 @@ class Case(NamedTuple):
 MAIN_LABELS, LEASE_LABELS = {"kafka_cluster": "kafka/main"}, {"lease": "operator/writer"}
 RESOURCES = f'kafka_reassign_resources{{{MAIN},{POD},kind="PartitionReassignment",condition='
 FAILED = f"kafka_reassign_reconciliations_failed_total{{{MAIN},{POD},reason="
+LEFT = f"kafka_reassign_decommission_replicas_left{{{MAIN}"
 FIRING = [
     Case("OperatorDown", {}, 5, {}),
     Case("OperatorDown", {f"kafka_reassign_lease_held{{{LEASE},{POD}}}": "1 0x20"}, 6, LEASE_LABELS),
@@ -46,6 +47,14 @@ FIRING = [
         MAIN_LABELS | {"reason": "UnknownBroker"},
     ),
     Case("ThrottleLeftBehind", {f"kafka_reassign_throttles_left_over{{{MAIN},{POD}}}": "0 2x30"}, 16, MAIN_LABELS),
+    Case("CordonLeftBehind", {f"kafka_reassign_cordons_left_over{{{MAIN},{POD}}}": "0 1x30"}, 16, MAIN_LABELS),
+    Case(
+        "DecommissionNotEmpty",
+        {f'{LEFT},pod="a"}}': "0 312x700 stale", f'{LEFT},pod="b"}}': "_x705 0 40x800"},
+        24 * 60 + 1,
+        MAIN_LABELS,
+    ),
+    Case("PlanPastWindows", {f"kafka_reassign_plans_past_windows{{{MAIN},{POD}}}": "0 1x30"}, 16, MAIN_LABELS),
     Case(
         "Drift",
         {RESOURCES + '"Drifted"}': "0 1x30"},
@@ -76,6 +85,9 @@ QUIET = [
         FAILED + '"ClusterUnreachable"}': "1+1x90",
         f"kafka_reassign_throttles_left_over{{{MAIN},{POD}}}": "0 4 4 0x90",
         f'kafka_reassign_partitions_blocked{{{MAIN},{POD},reason="BrokerFenced"}}': "3x50 0x40",
+        f"kafka_reassign_cordons_left_over{{{MAIN},{POD}}}": "0 1 1 0x90",
+        f"{LEFT},{POD}}}": "312x60 0x40",
+        f"kafka_reassign_plans_past_windows{{{MAIN},{POD}}}": "0x90",
     },
     # the Lease is deleted, and made again
     {

@@ -7,15 +7,18 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from reassign.api.common import FINALIZER
 from reassign.controller import metrics
+from reassign.controller.cluster.decommissions import DecommissionStage
 from reassign.controller.objects.scope import Scope
+from reassign.core.automation.model import BrokerSeen, BrokersSeen
 from reassign.core.model.problem import Problem
 from reassign.core.model.row import Row, Saying, SayingKind
 from reassign.errors import ApiServerError, Reason
 from reassign.kube.client import _written_resource
 from reassign.kube.lease import Lease
 from tests.unit.metrics import documented
-from tests.unit.world import LATER, OURS, World
+from tests.unit.world import LATER, OURS, World, api_object
 
 
 @pytest.fixture
@@ -134,6 +137,27 @@ def test_conditions_that_are_true_are_counted_by_kind(world: World) -> None:
     assert series(world)["resources{condition=Paused,kind=KafkaCluster}"] == 1
 
 
+def test_replicas_left_of_a_decommission_at_work_are_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = {number: BrokerSeen(replicas={"ours": 3}) for number in range(6)}
+    seen = BrokersSeen(brokers, frozenset({"ours"}), factor=9)  # so nothing is planned
+    monkeypatch.setattr(DecommissionStage, "_look", lambda *_: None)
+    monkeypatch.setattr(DecommissionStage, "_seen", lambda *_: seen)
+    retire = api_object("BrokerDecommission", "retire", {"clusterRef": {"name": "main"}, "brokers": [4, 5]})
+    retire["spec"]["approval"] = "NotRequired"
+    retire["metadata"]["finalizers"] = [FINALIZER]
+    spec = {"clusterRef": {"name": "main", "namespace": "kafka"}, "part": 0}
+    record = api_object("ReassignmentRecord", "uid-retire-0", {**spec, "decommission": {"approval": {"bytes": 0}}})
+    owner = {"apiVersion": record["apiVersion"], "kind": "BrokerDecommission", "name": "retire", "uid": "uid-retire"}
+    record["metadata"]["ownerReferences"] = [owner]
+    for obj in (retire, record):
+        world.put(obj)
+    world.tick()
+    assert series(world)["decommission_replicas_left"] == 6
+    world.change("retire", lambda obj: obj["spec"].update(suspend=True))
+    world.tick()
+    assert series(world)["decommission_replicas_left"] == 0
+
+
 def test_no_series_is_left_of_a_cluster_that_is_gone_and_others_stay(world: World) -> None:
     shown = world.metrics
     for cluster in ("kafka/gone", "kafka/stays"):
@@ -143,6 +167,7 @@ def test_no_series_is_left_of_a_cluster_that_is_gone_and_others_stay(world: Worl
         shown.decided(cluster, shown._decided["kafka/main"], 10)
         shown.kafka_up.labels(cluster).set(1)
         shown.throttle_drift.labels(cluster).inc()
+        shown.automated(cluster, 3, 1)
     shown.forget("kafka/gone")
     text = shown.text().decode()
     assert "kafka/gone" not in text

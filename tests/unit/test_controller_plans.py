@@ -89,9 +89,9 @@ WINDOWS = [{"cron": "0 22 * * *", "durationSeconds": 3600, "timeZone": "Europe/B
 """In winter from 21:00 to 22:00 UTC."""
 
 
-def _at(world: Planning, hour: int, minute: int = 0, second: int = 0) -> None:
+def _at(world: Planning, hour: int, minute: int = 0, second: int = 0, day: int = 1) -> None:
     """Set the API server's clock."""
-    world.kube.clock = lambda: datetime(2026, 1, 1, hour, minute, second, tzinfo=UTC)
+    world.kube.clock = lambda: datetime(2026, 1, day, hour, minute, second, tzinfo=UTC)
 
 
 def _has_windows(world: Planning) -> None:
@@ -119,6 +119,21 @@ def test_waves_begin_and_go_on_only_in_the_windows_of_their_plan(world: Planning
     _at(world, 21, 30)
     world.tick(until=lambda: world.says("Completed"))
     assert "windowOpen" not in world.status
+
+
+def test_a_plan_that_three_windows_did_not_end_is_counted(world: Planning) -> None:
+    _has_windows(world)
+    world.metrics.serve("kafka/main", dict)
+    world.tick(until=lambda: world.says("OutsideWindow"))
+    _at(world, 21)
+    world.tick(until=lambda: world.status["waves"][0]["state"] == "Succeeded")
+    counted = list[str]()
+    for day in (1, 2, 3):
+        _at(world, 22, day=day)
+        world.tick(3)
+        name = 'kafka_reassign_plans_past_windows{kafka_cluster="kafka/main"} '
+        counted += [line.removeprefix(name) for line in world.metrics.text().decode().splitlines() if name in line]
+    assert counted == ["0.0", "0.0", "1.0"]
 
 
 def test_a_wave_that_was_let_go_in_time_begins_nothing_after_its_window(world: Planning) -> None:

@@ -676,6 +676,16 @@ def test_outside_its_windows_no_wave_begins_and_the_plan_says_when() -> None:
     assert plan.status.next_window_time == START + timedelta(hours=36)
 
 
+def test_a_window_that_opens_each_minute_changes_no_status() -> None:
+    plan = approved(windows=[{"cron": "* * * * *", "durationSeconds": 300}])
+    plan.tick(3)
+    before = plan.status
+    for _ in range(5):
+        plan.now += 60
+        plan.tick()
+        assert plan.status == before
+
+
 def test_a_window_that_closes_suspends_the_wave_and_ends_no_move() -> None:
     plan = approved(windows=NOON_TO_TWO)
     plan.now = 12 * HOUR

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from reassign.api.window import Window
 from reassign.core.model.problem import Problem
 from reassign.core.plans import windows
-from reassign.core.plans.windows import WindowState, schedule_of, windows_at
+from reassign.core.plans.windows import WindowState, schedule_of, times_closed, windows_at
 from reassign.errors import Reason
 from reassign.text import first_error
 from tests.unit.examples import examples
@@ -101,6 +101,24 @@ def test_a_window_that_opens_again_before_it_has_closed_has_no_next_time() -> No
     both = [window("0 22 * * *", 3600), window("0 23 * * *", 3600)]
     assert windows_at(both, at("2026-06-01T22:30Z")).opens is None
     assert windows_at(both, at("2026-06-01T23:30Z")).opens == at("2026-06-02T22:00Z")
+
+
+@pytest.mark.parametrize(
+    ("windows", "closed"),
+    [
+        ([window("0 22 * * *")], 10),
+        ([window("0 22 * * *"), window("30 22 * * *")], 10),  # one goes on where the other ends
+        ([window("0 22 * * *"), window("0 4 * * *")], 20),
+        ([window("0 22 * * 6")], 2),
+        ([window("0 22 * * *"), window("*/10 * * * *", 3600)], 0),  # it never closes
+        ([window("0 22 * * *"), window("0 25 * * *")], 0),
+    ],
+)
+def test_how_often_windows_have_closed(windows: list[Window], closed: int) -> None:
+    since = at("2026-01-01T22:30+00:00")
+    assert times_closed(windows, since, since + timedelta(days=9, hours=12), 100) == closed
+    assert times_closed(windows, since, since, 100) == 0
+    assert times_closed(windows, since, since + timedelta(days=9, hours=12), 3) == min(closed, 3)
 
 
 def test_a_clock_that_jumps_leaves_nothing_behind() -> None:

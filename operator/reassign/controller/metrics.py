@@ -66,6 +66,12 @@ FIGURES: tuple[tuple[str, str, str, Callable[[Figures], Mapping[str, int] | int]
         "",
         lambda f: f.cordoned,
     ),
+    (
+        "cordons_left_over",
+        "Registered brokers that still have the operator's cordon, though no BrokerDecommission wants it any more.",
+        "",
+        lambda f: f.cordons_left_over,
+    ),
 )
 """Name, text, further label, and what is counted of one cluster, by that label."""
 
@@ -113,6 +119,18 @@ class Metrics:
         self.throttle_drift = self._counter(
             "throttle_drift", "Reconciliations that found throttles changed by another client.", CLUSTER
         )
+        self._replicas_left = self._gauge(
+            "decommission_replicas_left",
+            "Replicas left on brokers of BrokerDecommissions that are approved and not suspended. Topics of "
+            "`excludeTopics` do not count.",
+            CLUSTER,
+        )
+        self._plans_past_windows = self._gauge(
+            "plans_past_windows",
+            "Plans under way whose windows have closed three times since their first wave began. The windows of a "
+            "BrokerDecommission are those of its plan.",
+            CLUSTER,
+        )
         self._per_cluster = (
             self.kafka_up,
             self.reconciliations,
@@ -121,6 +139,8 @@ class Metrics:
             self.copied_bytes,
             self.partitions_in_flight_limit,
             self.throttle_drift,
+            self._replicas_left,
+            self._plans_past_windows,
         )
         self.kafka_writes = self._counter(
             "kafka_writes", "Changes asked of Kafka: `Alter`, `AlterLogDirs`, `Cancel`, `Elect`, `Config`.", ("kind",)
@@ -192,11 +212,17 @@ class Metrics:
         self._conditions[cluster] = conditions
         for counter in (self.reconciliations, self.copied_bytes, self.throttle_drift):
             counter.labels(cluster)
+        self.automated(cluster, 0, 0)
 
     def decided(self, cluster: str, decision: Decision, limit: int) -> None:
         """Take over a decision about a cluster after its steps, and how many partitions may be in flight."""
         self._decided[cluster] = decision
         self.partitions_in_flight_limit.labels(cluster).set(limit)
+
+    def automated(self, cluster: str, replicas_left: int, plans_past_windows: int) -> None:
+        """Say how far decommissions at work are, and for how many plans the windows do not suffice."""
+        self._replicas_left.labels(cluster).set(replicas_left)
+        self._plans_past_windows.labels(cluster).set(plans_past_windows)
 
     def observe_namespaces(self, scopes: Mapping[str, Scope]) -> None:
         """Say at each scrape which of the watched namespaces can be read."""

@@ -1,25 +1,35 @@
-"""The figures of a Kafka cluster after a reconciliation: partitions by state, bytes to come, throttles."""
+"""The figures of a Kafka cluster after a reconciliation: partitions by state, bytes to come, throttles, cordons."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.partition_reassignment import PartitionState
+from reassign.api.window import Window
+from reassign.core.automation.decide import AutomationDecision
+from reassign.core.automation.model import DecommissionResource
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.configs.cordons import recorded_cordons
 from reassign.core.configs.diff import from_record
 from reassign.core.configs.stage import ConfigDecision, left_in_flight
+from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.row import SayingKind
 from reassign.core.model.snapshot import Snapshot, cordoned
 from reassign.core.model.verdict import Verdict
+from reassign.core.plans.model import PlanResource
+from reassign.core.plans.windows import times_closed
 from reassign.core.report.lines import lines_of
 from reassign.core.report.statuses import targets_of
 from reassign.core.tick import Decision
 
 WITH_BYTES_TO_COME = (PartitionState.PENDING, PartitionState.BLOCKED, PartitionState.IN_FLIGHT)
+
+PAST_WINDOWS = 3
+"""How often its windows close until a plan counts as one that they do not suffice for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,8 @@ class Figures:
     """Brokers and topics whose throttle no move needs any more."""
     cordoned: int
     """Brokers that have our cordon, and report that they are cordoned."""
+    cordons_left_over: int
+    """Brokers that have our cordon, though no BrokerDecommission wants it any more."""
 
 
 def figures_of(decision: Decision) -> Figures:
@@ -51,6 +63,7 @@ def figures_of(decision: Decision) -> Figures:
     states = Counter(line.state for line in lines)
     to_come = (line.bytes for line in lines if line.bytes and line.state in WITH_BYTES_TO_COME)
     record = decision.throttle.record
+    cordons = recorded_cordons(record) & snapshot.brokers.keys()
     return Figures(
         partitions={state: states[state] for state in PartitionState},
         blocked=Counter(line.problem.reason for line in lines if line.state is PartitionState.BLOCKED and line.problem),
@@ -64,10 +77,8 @@ def figures_of(decision: Decision) -> Figures:
             "logDir": (record and record.log_dir) or 0,
         },
         left_over=_left_over(decision.throttle, snapshot),
-        cordoned=sum(
-            broker in snapshot.brokers and cordoned(snapshot.log_dirs.get(broker, {})) is True
-            for broker in recorded_cordons(record)
-        ),
+        cordoned=sum(cordoned(snapshot.log_dirs.get(broker, {})) is True for broker in cordons),
+        cordons_left_over=0 if decision.throttle.untouched else len(cordons - decision.throttle.cordons.keys()),
     )
 
 
@@ -82,3 +93,30 @@ def _left_over(throttle: ConfigDecision, snapshot: Snapshot) -> int:
     wanted = {key.resource for key in (*throttle.aim.values, *throttle.aim.items) if key.config != CORDONED_LOG_DIRS}
     recorded = {key.resource for key in from_record(throttle.record) if key.config != CORDONED_LOG_DIRS}
     return len(recorded - wanted)
+
+
+# --- Plans and BrokerDecommissions ---
+
+
+def replicas_left(decommissions: Iterable[DecommissionResource], decision: AutomationDecision) -> int:
+    """Count the replicas that are left on the brokers of BrokerDecommissions at work: approved and not suspended."""
+    at_work = [it for it in decommissions if it.approved and not (it.spec.suspend or it.deleted or it.finished)]
+    return sum(decision.decommissions[it.uid].status.replicas_left or 0 for it in at_work)
+
+
+def is_past_windows(
+    plan: PlanResource, waves: Iterable[Resource | Settled], windows: Sequence[Window], now: datetime
+) -> bool:
+    """Whether a plan has begun, and its windows have closed three times since then and have not ended it.
+
+    The `windows` are its own, or those of the BrokerDecommission that owns it.
+    """
+    if not windows or plan.deleted or plan.retired or not plan.under_way:
+        return False
+    names = {wave.name for wave in plan.status.waves}
+    began = [time for wave in waves if wave.name in names and (time := _start_time(wave))]
+    return bool(began) and times_closed(windows, min(began), now, PAST_WINDOWS) == PAST_WINDOWS
+
+
+def _start_time(wave: Resource | Settled) -> datetime | None:
+    return wave.start_time if isinstance(wave, Settled) else wave.status.start_time

@@ -300,6 +300,8 @@ class ClusterLoop:
                 await self.writer.record_cluster_event(self.key, event)
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
+        past_windows = self.plans.past_windows(self.key, self.writer.now())
+        self.metrics.automated(self.name, self.decommissions.replicas_left, past_windows)
         pauses = (
             plans,
             seen_again,

@@ -140,7 +140,13 @@ def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
     drained = frozenset(job.plan.spec.goal.drain_brokers or ())
     rows = sourceless(snapshot, cluster)
     replicas = {row: cluster.replicas[row] for row in rows}
-    left_out = [row for row, its in replicas.items() if drained & {*cluster.brokers[its[its >= 0]].tolist()}]
+    excluded = job.plan.spec.topics.exclude or ()
+    left_out = [
+        row
+        for row, its in replicas.items()
+        if drained & {*cluster.brokers[its[its >= 0]].tolist()}
+        and not matches(cluster.topics[cluster.topic[row]], excluded)
+    ]
     in_flight = cluster.in_flight.copy()
     in_flight[rows] = True
     up = frozenset(cluster.brokers[cluster.alive].tolist())

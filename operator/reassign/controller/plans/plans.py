@@ -28,6 +28,7 @@ from reassign.controller.plans.waves import read_waves
 from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import permission_of
 from reassign.core.configs.desired import out_of_bounds
+from reassign.core.figures import is_past_windows
 from reassign.core.model.cluster_rules import ConfigRules
 from reassign.core.model.permission import Permission
 from reassign.core.model.problem import Problem, bug_problem, render
@@ -130,6 +131,13 @@ class Plans:
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
         closed = [plan for plan in plans if not _is_open(owners.get(plan.uid, plan).spec.windows, now)]
         return {wave.uid for plan in closed for wave in unended(read_waves(self._store, plan)[0])}
+
+    def past_windows(self, key: ClusterKey, now: datetime) -> int:
+        """Count the plans that are not carried out though their windows, or their owners', have closed three times."""
+        owners = recorded_orders(self._store, key).owners
+        plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
+        those = ((plan, windows) for plan in plans if (windows := owners.get(plan.uid, plan).spec.windows))
+        return sum(is_past_windows(plan, read_waves(self._store, plan)[0], windows, now) for plan, windows in those)
 
     async def serve_cluster(
         self,

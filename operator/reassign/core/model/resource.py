@@ -128,6 +128,7 @@ class Settled:
     ttl_seconds_after_finished: int | None
     has_moved: bool
     """Whether its status tells of partitions that a record must have."""
+    start_time: datetime | None = None
     deleted: ClassVar[None] = None
 
     @classmethod
@@ -150,4 +151,5 @@ class Settled:
             completion_time=status.completion_time,
             ttl_seconds_after_finished=resource.spec.ttl_seconds_after_finished,
             has_moved=resource.has_moved,
+            start_time=status.start_time,
         )

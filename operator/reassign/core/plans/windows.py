@@ -8,9 +8,10 @@ nothing but what another search would find, so neither an outage nor a clock tha
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -171,6 +172,33 @@ def windows_at(windows: Sequence[Window], now: datetime) -> WindowState:
     if first and open_until and first <= open_until:
         first = None
     return WindowState(open_until is not None, first, changes, zone=zone)
+
+
+def times_closed(windows: Sequence[Window], since: datetime, now: datetime, most: int) -> int:
+    """Return how often the windows have closed between two times, at most `most`; 0 where one cannot be read."""
+    found = [schedule_of(w.cron, w.time_zone, f"spec.windows[{n}]", now) for n, w in enumerate(windows)]
+    schedules = [schedule for schedule in found if not isinstance(schedule, Problem)]
+    if len(schedules) < len(found):
+        return 0
+    lasting = [
+        (schedule, timedelta(seconds=w.duration_seconds)) for schedule, w in zip(schedules, windows, strict=True)
+    ]
+    ends = {end for schedule, long in lasting for end in islice(_ends(schedule, long, since, now), most)}
+    alone = [end for end in ends if not any(_is_open(schedule, long, end) for schedule, long in lasting)]
+    return min(len(alone), most)
+
+
+def _ends(schedule: Schedule, long: timedelta, since: datetime, now: datetime) -> Iterator[datetime]:
+    """Yield when a window closed between two times, the last time first."""
+    moment = schedule.last(now - long)
+    while moment and moment + long > since:
+        yield moment + long
+        moment = schedule.last(moment - SECOND)
+
+
+def _is_open(schedule: Schedule, long: timedelta, at: datetime) -> bool:
+    moment = schedule.last(at)
+    return moment is not None and moment + long > at
 
 
 Moments = tuple[datetime | None, datetime | Problem]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from reassign.api.goal import GoalPart, Scope
+from reassign.planning.problem.assignments import by_factor
 from reassign.planning.problem.model import UNKNOWN, Bools, Ints, UnmetGoal
 from reassign.planning.problem.problem import PlacementProblem, part_of
 from reassign.text import counted, listed
@@ -55,26 +56,32 @@ def _barred(problem: PlacementProblem, unplaced: Bools) -> Bools:
         free = (problem.allowed & ~problem.closed).sum() - ((stays >= 0) & ~problem.closed[stays]).sum(axis=1)
         barred[some] = free < ((rows >= 0) & problem.drained[rows]).sum(axis=1)
         return barred
-    own = np.sort(np.where((stays >= 0) & problem.closed[stays], stays, UNKNOWN), axis=1)
-    kinds, kind = np.unique(np.column_stack((problem.rf[some], own)), axis=0, return_inverse=True)
-    barred[some] = np.array([not _has_place(problem, int(row[0]), row[1:]) for row in kinds])[kind.ravel()]
+    own = np.where((stays >= 0) & problem.closed[stays], stays, UNKNOWN)
+    for rf, which in by_factor(problem.rf[some], np.ones(len(some), np.bool_)):
+        barred[some[which]] = ~_have_place(problem, rf, own[which])
     return barred
 
 
-def _has_place(problem: PlacementProblem, rf: int, own: Ints) -> bool:
-    """Return whether racks allow a row of `rf` replicas on open brokers and its `own` (·,) closed ones."""
+def _have_place(problem: PlacementProblem, rf: int, own: Ints) -> Bools:
+    """Return (S,): where racks allow a row of `rf` replicas on open brokers and its `own` (S, R) closed ones."""
     tree, children = problem.tree, problem.tree.children
-    takes = problem.allowed & ~problem.closed
-    takes[own[own >= 0]] = True
-    leaf = len(tree.parent) - len(takes)
+    open_ = problem.allowed & ~problem.closed
+    leaf = len(tree.parent) - len(open_)
 
-    def takes_below(node: int, replicas: int) -> bool:
-        if node >= leaf:
-            return replicas <= int(takes[node - leaf])
+    def take(node: int, replicas: int) -> Bools:
+        """Return (S,): whether the brokers below a node can hold so many."""
+        if replicas == 0 or node >= leaf:
+            broker, all_ = node - leaf, np.ones(len(own), np.bool_)
+            return all_ if replicas == 0 or open_[broker] else np.asarray((own == broker).any(axis=1))
         level, extra = int(tree.level[node, replicas]), int(tree.extra[node, replicas])
-        fewer = [takes_below(c, min(int(tree.cap[c]), level)) for c in children[node]]
-        more = [int(tree.cap[c]) > level and takes_below(c, level + 1) for c in children[node]]
-        either = all(a or b for a, b in zip(fewer, more, strict=True))
-        return either and fewer.count(False) <= extra <= more.count(True)
+        right, forced, could = np.ones(len(own), np.bool_), *np.zeros((2, len(own)), np.int64)
+        for child in children[node]:
+            cap = int(tree.cap[child])
+            fewer = take(child, min(cap, level))
+            more = take(child, level + 1) if cap > level else np.zeros_like(fewer)
+            right &= fewer | more
+            forced += ~fewer
+            could += more
+        return right & (forced <= extra) & (extra <= could)
 
-    return takes_below(0, rf)
+    return take(0, rf)

@@ -29,12 +29,6 @@ end
 if ready.reason == "Retired" then  -- it is over, and its owner goes on without it
   return {status = "Healthy", message = told(ready)}
 end
-for _, owner in ipairs(obj.metadata.ownerReferences or {}) do
-  if owner.controller and owner.kind == "BrokerDecommission" and ready.reason == "AwaitingApproval" then
-    message = "AwaitingApproval: its owner, the BrokerDecommission " .. owner.name .. ", gives the approval"
-    return {status = "Suspended", message = message}
-  end
-end
 local waits = {Suspended = true, OutsideWindow = true, AwaitingApproval = true}
 if not is.Reconciling and waits[ready.reason] then
   return {status = "Suspended", message = told(ready)}
