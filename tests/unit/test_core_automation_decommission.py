@@ -488,7 +488,10 @@ def down(**fields: object) -> tuple[Decommissions, SimDecommission]:
 def test_a_broker_that_is_empty_and_down_for_a_minute_is_unregistered() -> None:
     run, it = down()
     run.tick(4)
-    assert run.unregistered == []
+    assert (run.unregistered, it.message) == (
+        [],
+        "broker 5 is empty; broker 5 is down, and unregistered once it has been so for 60 s",
+    )
     run.until("Unregistered")
     assert run.unregistered == [5]
     assert it.status.brokers[0].state == "Unregistered"
@@ -538,8 +541,15 @@ def test_a_deletion_waits_for_what_was_sent() -> None:
     assert run.objects == {}
 
 
-@pytest.mark.parametrize("held", ["suspend", "brake", "approval"])
-def test_nothing_is_unregistered_while_it_is_held(held: str) -> None:
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        ("suspend", "while spec.suspend is true"),
+        ("brake", "while execution of the KafkaCluster is Pause"),
+        ("approval", "without an approval"),
+    ],
+)
+def test_nothing_is_unregistered_while_it_is_held(held: str, why: str) -> None:
     run, it = down()
     match held:
         case "suspend":
@@ -550,6 +560,7 @@ def test_nothing_is_unregistered_while_it_is_held(held: str) -> None:
             it.edit(approvedDigest=None)
     run.tick(20)
     assert (run.unregistered, it.reason) == ([], "Empty")
+    assert it.message == f"broker 5 is empty; broker 5 is down, and not unregistered {why}"
 
 
 def test_each_broker_is_unregistered_by_its_own_state() -> None:

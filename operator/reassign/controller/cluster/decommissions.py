@@ -11,7 +11,13 @@ import structlog
 from reassign.api.common import ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import RecordedConfigs
-from reassign.controller.plans.automation import CONFLICT_SECONDS, Automation, AutomationInputs, Unregister
+from reassign.controller.plans.automation import (
+    AT_ONCE_SECONDS,
+    CONFLICT_SECONDS,
+    Automation,
+    AutomationInputs,
+    Unregister,
+)
 from reassign.controller.plans.broker_watch import BrokerWatch
 from reassign.controller.plans.job import Job
 from reassign.controller.plans.orders import Orders
@@ -54,6 +60,8 @@ class DecommissionStage:
     """Replicas that are left on the brokers of those at work."""
     _states: Mapping[int, CordonState] = field(default_factory=dict)
     """How far the cordons are, by the last reconciliation."""
+    _changed: bool = False
+    """Whether that has changed since the decision."""
     _timers: Mapping[int, Timer] = field(default_factory=dict)
     _ended: frozenset[tuple[str, int]] = frozenset()
     """The plans that had ended at the last decision, by owner and number."""
@@ -167,15 +175,19 @@ class DecommissionStage:
         return missing | memory.lost(seconds, now)
 
     def note_cordons(self, states: Mapping[int, CordonState]) -> None:
-        """Remember how far the cordons are."""
-        self._states = states
+        """Remember how far the cordons are; what has changed is decided about at once."""
+        now, before = ({broker: it.reason for broker, it in those.items()} for those in (states, self._states))
+        self._states, self._changed = states, now != before
 
     async def perform(self) -> tuple[Orders | None, float | None]:
         """Do what was decided; return the orders for the plans, and in how many seconds to decide again, or None."""
-        if self._decided is None:
+        orders: Orders | None = None
+        again: float | None = None
+        if self._decided:
+            orders, again = await self.automation.perform(self.key, *self._decided)
+        else:
             await self.automation.say(self.key, UNJUDGED)
-            return None, None
-        return await self.automation.perform(self.key, *self._decided)
+        return orders, AT_ONCE_SECONDS if self._changed else again
 
     async def have_wait(self, cluster: KafkaCluster, throttle: RecordedConfigs | None, problem: Problem) -> None:
         """Say on the decommissions why nothing of them goes on."""
