@@ -716,3 +716,16 @@ def test_a_plan_whose_process_ends_before_its_waves_is_made_for_its_owner(world:
     world.restart()
     world.until("AwaitingApproval")
     assert [(job.plan.name, job.owned) for job in world.work.jobs] == [("old-1", True)]
+
+
+def test_what_was_approved_once_is_not_copied_again_and_again(world: Decommissioning) -> None:
+    world.until("AwaitingApproval")
+    world.approve()
+    world.until("Empty")
+    first = world.status()["plans"][0]["digest"]
+    world.kafka.replicas[A], world.kafka.replicas[B] = (1, 2), (3, 1)
+    world.until("AwaitingApproval", seconds=20)
+    assert (world.status()["digest"] != first, len(world.kube.started)) == (True, 2)
+    world.approve()
+    world.until("Empty", seconds=20)
+    assert len(world.kube.started) == 4

@@ -46,9 +46,12 @@ OF_THE_CLUSTER = frozenset(
 """Why a plan was stalled while its cluster was not served: over by now, though its status still says so."""
 
 
-def shown_digest(waves: Sequence[str], brokers: frozenset[int]) -> str:
-    """Return what an approval names: what all waves do, by the digests of their specs in order, and the brokers."""
-    return hashed([[*waves], sorted(brokers)])
+def shown_digest(waves: Sequence[str], brokers: frozenset[int], further: str | None = None) -> str:
+    """Return what an approval names: what all waves do, by the digests of their specs in order, and the brokers.
+
+    Of a plan after one that was approved it names the plan, too: `further`. So no approval serves twice.
+    """
+    return hashed([[*waves], sorted(brokers), *([further] if further else [])])
 
 
 def digest_of_nothing(it: DecommissionResource) -> str:
@@ -85,6 +88,12 @@ def may_begin(case: DecommissionCase) -> bool:
 
 def digest_of(it: DecommissionResource, found: PlanSeen) -> str:
     """Return what an approval of a plan that is there names."""
+    further = found.plan.name if it.record.approval else None
+    return shown_digest([wave.digest for wave in found.plan.status.waves], it.brokers, further)
+
+
+def content_of(it: DecommissionResource, found: PlanSeen) -> str:
+    """Return the digest of what a plan that is there does, whatever approves it."""
     return shown_digest([wave.digest for wave in found.plan.status.waves], it.brokers)
 
 
@@ -192,7 +201,7 @@ def trouble_of(case: DecommissionCase, found: PlanSeen) -> str | None:
     plan, recorded = found.plan, case.it.record.plan
     if recorded and found.spec_digest != recorded.spec_digest:
         return f"the spec of {plan.name} is not as it was created"
-    if recorded and recorded.approved and recorded.digest != digest_of(case.it, found):
+    if recorded and recorded.approved and recorded.digest != content_of(case.it, found):
         return f"{plan.name} is not as it was approved"
     if recorded and recorded.approved and (filled := case.avoid & _to_be_filled(found, case.avoid)):
         return f"{plan.name} would fill {named_brokers(filled)}, which another BrokerDecommission empties"

@@ -18,6 +18,7 @@ from reassign.core.automation.approval import (
     another_first,
     awaiting,
     bytes_in,
+    content_of,
     covered,
     digest_of,
     digest_of_nothing,
@@ -230,7 +231,7 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         named = digest if it.spec.approved_digest == digest else None
         approval = RecordedApproval(digest=named, bytes=bytes_in(found.plan.status.waves))
         view = view.with_record(approval=approval, next_plan=view.record.next_plan if it.record.approval else None)
-    return view.with_plan(approved=True, digest=digest).decided(
+    return view.with_plan(approved=True, digest=content_of(it, found)).decided(
         [], Standing(WAVE_IN_FLIGHT, f"{plan.name} is approved")
     )
 
@@ -247,7 +248,7 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
     case = view.case
     it, digest = case.it, digest_of(case.it, found)
     listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
-    if found.done and plan.digest == digest:
+    if found.done and plan.digest == content_of(it, found):
         return _ended(view, found)
     if not case.braked and (why := trouble_of(case, found)):
         return _cannot_go_on(view, why, [RetirePlan(found.plan)], listing)
@@ -297,7 +298,7 @@ def _awaited_cordons(view: View) -> list[int]:
 
 def _listed(view: View, found: PlanSeen, outcome: PlanOutcome, *, begun: bool) -> tuple[MadePlan, ...]:
     it, now = view.case.it, view.case.now.time
-    return made_plans(it.status.plans, found, digest_of(it, found), outcome, now, begun=begun)
+    return made_plans(it.status.plans, found, content_of(it, found), outcome, now, begun=begun)
 
 
 def _ended(view: View, found: PlanSeen) -> DecommissionDecision:
