@@ -29,6 +29,7 @@ from reassign.core.configs.cordons import CordonReason, CordonState, recorded_co
 from reassign.core.figures import replicas_left
 from reassign.core.model.problem import Problem, render
 from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.steps import Result
 from reassign.core.plans.model import PlanResource
 from reassign.errors import Reason
 from reassign.kafka.client import KafkaClient
@@ -42,6 +43,10 @@ EMPTYING_SECONDS, IDLE_SECONDS = 15.0, 300.0
 UNJUDGED = Problem(
     Reason.INTERNAL_ERROR, "a bug of the operator keeps it from being judged; its log has the details: report it"
 )
+NEVER_SET = (CordonReason.NOT_SUPPORTED, CordonReason.NOT_EFFECTIVE, CordonReason.CORDON_DRIFT)
+"""Why a cordon that is wanted is not set."""
+AT_REST = (Reason.SUSPENDED, Reason.OUTSIDE_WINDOW, Reason.PLAN_FAILED, Reason.DRAIN_INCOMPLETE)
+"""Reasons of Ready while nothing of a decommission goes on."""
 READING = Problem(Reason.PLANNING, "it is being read where all replicas are")
 
 
@@ -101,7 +106,7 @@ class DecommissionStage:
             lambda seconds: self._lost(snapshot, seconds, now),
             _job(cluster, pinned, connection),
             wake,
-            _unregister(client),
+            self._unregister(client),
         )
         decision = self.automation.decide(self.key, inputs, now, self._unread(those))
         self.replicas_left = replicas_left(those, decision)
@@ -138,7 +143,7 @@ class DecommissionStage:
         if ended - self._ended or self._unread(left):
             self.watch.expire()
         self._ended = ended
-        seconds = IDLE_SECONDS if all(map(_says_empty, emptied)) else EMPTYING_SECONDS
+        seconds = IDLE_SECONDS if all(map(_rests, emptied)) else EMPTYING_SECONDS
         brokers = {broker for it in emptied for broker in it.brokers}
         return self.watch.look(connection, pinned, brokers, snapshot, seconds, wake)
 
@@ -165,7 +170,7 @@ class DecommissionStage:
     def _may_be_set(self, broker: int) -> bool:
         """Whether a cordon that is not recorded may be set in this reconciliation."""
         state = self._states.get(broker)
-        return state is None or state.reason in (CordonReason.NOT_YET, CordonReason.IN_FORCE)
+        return state is None or state.reason not in NEVER_SET
 
     def _lost(self, snapshot: Snapshot, seconds: float, now: float) -> frozenset[int]:
         """Return the brokers that replicas name and that are not registered, or have been fenced for so long."""
@@ -173,6 +178,20 @@ class DecommissionStage:
         named = memory.read.layout.ids if memory.read else frozenset[int]()
         missing = named - snapshot.brokers.keys() if snapshot.lists_fenced else frozenset[int]()
         return missing | memory.lost(seconds, now)
+
+    def _unregister(self, client: KafkaClient) -> Unregister:
+        async def unregister(broker: int, via: int | None) -> None:
+            layout = await client.observe_layout(lambda _: ())
+            found = layout.brokers.get(broker)
+            if found is None or not found.fenced or layout.replicas.get(broker):
+                log.info("not unregistered: it is not as it was judged", broker=broker)
+                return
+            met = await client.unregister(broker, via)
+            log.info("unregister", broker=broker, result=met.result, reason=met.reason, message=met.message)
+            refused = met.problem if met.result in (Result.REFUSED, Result.NOT_SENT) else None
+            self.watch.memory = self.watch.memory.unregister(broker, refused)
+
+        return unregister
 
     def note_cordons(self, states: Mapping[int, CordonState]) -> None:
         """Remember how far the cordons are; what has changed is decided about at once."""
@@ -218,18 +237,7 @@ def _job(
     return job
 
 
-def _unregister(client: KafkaClient) -> Unregister:
-    async def unregister(broker: int, via: int | None) -> None:
-        layout = await client.observe_layout(lambda _: ())
-        found = layout.brokers.get(broker)
-        if found is None or not found.fenced or layout.replicas.get(broker):
-            log.info("not unregistered: it is not as it was judged", broker=broker)
-            return
-        outcome = await client.unregister(broker, via)
-        log.info("unregister", broker=broker, result=outcome.result, reason=outcome.reason, message=outcome.message)
-
-    return unregister
-
-
-def _says_empty(it: DecommissionResource) -> bool:
-    return any(c.type == "Empty" and c.status is ConditionStatus.TRUE for c in it.status.conditions)
+def _rests(it: DecommissionResource) -> bool:
+    """Whether the brokers are empty, or nothing is done about them now, by what the status says."""
+    ready = next((c for c in it.status.conditions if c.type == "Ready"), None)
+    return ready is not None and (ready.status is ConditionStatus.TRUE or ready.reason in AT_REST)

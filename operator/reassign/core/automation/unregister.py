@@ -31,6 +31,10 @@ def decided_empty(view: View, seen: BrokersSeen) -> DecommissionDecision:
     if not seen.lists_fenced:
         message = f"{named} empty; Kafka before 4.0 does not say which brokers are down, so none is unregistered"
         return view.decided([], standing._replace(reason="NotSupported", message=message))
+    refusals = {broker: why for broker in down if (why := view.brokers[broker].seen.refusal)}
+    for broker, why in refusals.items():
+        message = f"{named} empty; broker {broker} could not be unregistered: {why.message}; it is tried again"
+        return view.decided([], standing._replace(reason=why.reason, message=message))
     sent = [broker for broker in down if in_doubt(it, broker, case.now.time)]
     if sent or view.after:
         return view.decided([], standing._replace(message=f"{named} empty; one that is down is being unregistered"))
