@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -253,3 +256,14 @@ def test_a_namespace_reads_of_its_own_topics_that_may_not_be_seen() -> None:
     assert "a-hidden" in goal_of(asked, known_topics(seen)).include
     [unmet] = unseen_goals(seen, goal_of(asked, known_topics(seen)))
     assert unmet.what == "1 log (7 B) on broker 1, to be emptied, of topics that could not be read: a-hidden"
+
+
+def test_the_planners_process_is_silent_when_nobody_reads_its_answer() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "reassign.controller.plans.subprocess", "INFO"]
+    ended = subprocess.run(
+        command, input=pickle.dumps((max, (1, 2))), stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert ended.stderr == b""
