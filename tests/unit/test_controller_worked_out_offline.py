@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.unit.sim import SimKafka
 
 A0 = TopicPartition("a", 0)
 ONLINE, OFFLINE = {"/d": LogDir()}, {"/d": LogDir(), "/e": LogDir(online=False)}
-SPEC = {"goal": {"drainBrokers": [1], "scope": "Drained"}, "racks": {}, "template": {}}
+SPEC: dict[str, Any] = {"goal": {"drainBrokers": [1], "scope": "Drained"}, "racks": {}, "template": {}}
 
 
 def seen(broker: dict[str, LogDir] | None) -> Snapshot:

@@ -187,6 +187,16 @@ def test_deleting_it_cancels_what_is_in_flight_and_lifts_the_cordon() -> None:
     assert (run.objects, run.plans, run.moves, run.cordons) == ({}, {}, {}, {})
 
 
+def test_a_deletion_does_not_wait_for_a_cordon_that_another_one_wants() -> None:
+    run = world(approval="NotRequired")
+    run.until("Empty")
+    run.apply("other", [5, 3], approval="NotRequired")
+    run.until("Empty", of="other")
+    run.delete()
+    run.tick(2)
+    assert ([*run.objects], set(run.cordons)) == (["other"], {3, 5})
+
+
 def test_a_deletion_waits_a_minute_for_a_cordon_that_cannot_be_lifted() -> None:
     run = approved()
     run.until("Empty")

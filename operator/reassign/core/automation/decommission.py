@@ -104,7 +104,7 @@ def _take_down(view: View, since: datetime) -> DecommissionDecision:
         return view.decided(steps, Standing("Deleting", f"its plan {found.plan.name} is being deleted"))
     if doubted := [broker for broker in sorted(it.brokers) if in_doubt(it, broker, now, case.seen)]:
         return view.decided([], Standing("Deleting", f"{named_brokers(doubted, 'is')} being unregistered"))
-    if (left := it.brokers & case.cluster.cordons) and now - since < timedelta(seconds=LIFTING_SECONDS):
+    if (left := (it.brokers & case.cluster.cordons) - case.shared) and now - since < timedelta(seconds=LIFTING_SECONDS):
         return view.decided([], Standing("Deleting", f"the cordon of {named_brokers(left)} is being lifted"))
     return view.decided([RemoveFinalizer()] if it.has_finalizer else [], Standing("Deleting", "it goes now"))
 
