@@ -223,7 +223,8 @@ def test_a_decommission_that_stalls_is_degraded_until_git_removes_it(site: Site)
     wrong = f"{site.name}-wrong"
     site.commit(decommission(site, wrong, brokers=[99]))
     site.application()
-    why = "UnknownBroker: broker 99 is not registered, and no replica names it: correct the brokers"
+    unknown = "UnknownBroker: broker 99 is not registered, and no replica names it"
+    why = f"{unknown}: delete this one, and make another with the right brokers"
     site.eventually("it says why", lambda: site.argocd.health_of(site.name, wrong) == ("Degraded", why))
     site.eventually("so does the Application", lambda: site.state() == ("Synced", "Degraded"))
     site.commit(decommission(site, site.name), remove=(wrong,))
