@@ -11,11 +11,10 @@ from reassign.api.broker_decommission import (
     CordonWish,
     DecommissionedBroker,
     DecommissionState,
-    MadePlan,
-    PlanOutcome,
 )
 from reassign.api.common import ConditionStatus
 from reassign.api.limits import MAX_PAST_PLANS
+from reassign.api.made_plan import MadePlan, PlanOutcome
 from reassign.core.automation.emptiness import BrokerJudged
 from reassign.core.automation.model import DecommissionResource, PlanSeen
 from reassign.core.configs.cordons import CordonReason

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reassign.api.broker_decommission import DecommissionState, MadePlan, PlanOutcome
+from reassign.api.broker_decommission import DecommissionState
 from reassign.api.common import ConditionStatus
+from reassign.api.made_plan import MadePlan, PlanOutcome
 from reassign.api.reassignment_plan import Approval, Wave, WaveState
 from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.approval import (

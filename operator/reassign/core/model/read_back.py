@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from reassign.api.broker_decommission import BrokerDecommissionStatus, MadePlan
+from reassign.api.broker_decommission import BrokerDecommissionStatus
 from reassign.api.common import Condition, ObjectMeta
 from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.made_plan import MadePlan
 from reassign.api.partition_reassignment import CopiedSample, PartitionDetail, PartitionReassignmentStatus, Progress
 from reassign.api.reassignment_plan import BalanceStatus, LowerBound, PlanMoves, ReassignmentPlanStatus, Unmet, Wave
 
