@@ -111,8 +111,8 @@ def policy() -> dict[str, Any]:
         "approval": {**decommission()["approval"], "trigger": "lost", "brokers": [5]},
         "endedAt": NOW,
         "brokers": [{"id": 5, "down": timer}, {"id": 6, "cordoned": timer}],
-        "added": {**timer, "brokers": [7, 8]},
-        "settled": {**timer, "up": [1, 2], "fenced": [5]},
+        "added": {"brokers": [7, 8], "timer": timer},
+        "settled": {"timer": timer, "up": [1, 2], "fenced": [5]},
         "triggers": [
             {
                 "name": "saturday",

@@ -248,16 +248,20 @@ class RecordedBrokerTimers(Model):
     """How long it was up, and cordoned by another client."""
 
 
-class RecordedAdded(RecordedTimer):
-    """How long the same brokers have had few replicas."""
+class RecordedAdded(Model):
+    """Brokers that have few replicas."""
 
     brokers: PlanBrokers
-    """These brokers."""
+    """Their ids."""
+    timer: RecordedTimer
+    """How long these have been the same."""
 
 
-class RecordedSettled(RecordedTimer):
+class RecordedSettled(Model):
     """How long no broker has come, gone or been fenced."""
 
+    timer: RecordedTimer
+    """How long."""
     up: SeenBrokers = ()
     """Brokers that were up."""
     fenced: SeenBrokers = ()
