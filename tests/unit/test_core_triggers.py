@@ -329,6 +329,7 @@ class History:
 
     def observe(self, counts: bool) -> None:
         of = {"up": up(), "down": fenced(), "gone": gone(), "cordoned": up(cordoned=True), "new": up(0)}[self.state]
+        of = of if counts else fenced()  # what brokers say that reach no controller may be long ago
         seen = cluster(up(), up(), of, forwarded=counts)
         clock = at(self.now + self.offset, self.now + 7919.0 * self.process)
         self.watched = watch(self.watched, seen, NONE, NONE, Few(20), clock)
