@@ -99,15 +99,11 @@ def test_the_record_of_a_decommission_begins_empty() -> None:
 
 def policy() -> dict[str, Any]:
     timer = {"seconds": 61, "observedAt": NOW}
+    plan = {**decommission()["plan"], "trigger": "lost", "kind": "brokerLost", "brokers": [5]}
     return {
-        "plan": {
-            **decommission()["plan"],
-            "trigger": "lost",
-            "kind": "brokerLost",
-            "brokers": [5],
-            "returned": timer,
-            "moment": NOW,
-        },
+        "number": 3,
+        "plan": {**plan, "returned": timer},
+        "waiting": {**plan, "moment": NOW},
         "approval": {**decommission()["approval"], "trigger": "lost", "brokers": [5]},
         "endedAt": NOW,
         "brokers": [{"id": 5, "down": timer}, {"id": 6, "cordoned": timer}],
@@ -124,6 +120,7 @@ def policy() -> dict[str, Any]:
                 "saw": DIGEST,
             }
         ],
+        "liftsCordons": True,
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reassign.core.automation.arbiter import OF_PLANS_TO_COME, Hold, Rank, Running, Situation, hold_of, retires
+from reassign.core.automation.arbiter import OF_PLANS_TO_COME, Hold, PlanCase, Rank, Running, hold_of, retires
 from reassign.core.automation.timers import Timer
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -20,13 +20,13 @@ ALL = frozenset(Rank)
 UNREACHABLE = Hold("ClusterUnreachable", "no broker answers")
 
 
-def situation(rank: Rank, **changes: Any) -> Situation:
-    calm = Situation(rank, frozenset({5}), "policy", NOW, settled=Timer(600, NOW, 0), settle_seconds=600)
+def plan_case(rank: Rank, **changes: Any) -> PlanCase:
+    calm = PlanCase(rank, frozenset({5}), "policy", NOW, settled=Timer(600, NOW, 0), settle_seconds=600)
     return replace(calm, **changes)
 
 
 def held(rank: Rank, **changes: Any) -> str | None:
-    found = hold_of(situation(rank, **changes))
+    found = hold_of(plan_case(rank, **changes))
     return found and found.reason
 
 
@@ -74,12 +74,12 @@ def test_of_two_holds_the_first_in_the_table_is_said(pair: tuple[str, str]) -> N
 
 def test_a_plan_that_is_there_is_begun_in_spite_of_what_holds_new_ones() -> None:
     for name in ("a cooldown", "the last plan failed", "nothing was gained"):
-        assert hold_of(situation(ADDED, **HOLDS[name][0]), but=OF_PLANS_TO_COME) is None
-    assert hold_of(situation(ADDED, suspended="yes"), but=OF_PLANS_TO_COME)
+        assert hold_of(plan_case(ADDED, **HOLDS[name][0]), but=OF_PLANS_TO_COME) is None
+    assert hold_of(plan_case(ADDED, suspended="yes"), but=OF_PLANS_TO_COME)
 
 
 def test_a_message_names_what_holds() -> None:
-    said = {name: hold_of(situation(LOST, **HOLDS[name][0])) for name in ("a rack is down", "the last plan failed")}
+    said = {name: hold_of(plan_case(LOST, **HOLDS[name][0])) for name in ("a rack is down", "the last plan failed")}
     assert said["a rack is down"] == Hold(
         "RackLost", "brokers 1 and 2 are down, all of rack a: a user decides what becomes of it"
     )

@@ -301,8 +301,12 @@ class RecordedTrigger(Model):
 class RecordedPolicy(Model):
     """How far a ReassignmentPolicy is."""
 
+    number: Count = 0
+    """How many plans it has made, names that were taken included."""
     plan: RecordedPolicyPlan | None = None
-    """Its last plan."""
+    """The last plan that was approved."""
+    waiting: RecordedPolicyPlan | None = None
+    """The plan that is being made, or waits for its approval."""
     approval: RecordedPolicyApproval | None = None
     """What was approved last."""
     ended_at: RecordedTime | None = None
@@ -315,6 +319,8 @@ class RecordedPolicy(Model):
     """Since when the cluster is settled."""
     triggers: Annotated[tuple[RecordedTrigger, ...], Field(max_length=MAX_TRIGGERS)] = ()
     """Its triggers, by name."""
+    lifts_cordons: bool = False
+    """Whether our cordons are lifted, since a lost broker cannot be replaced otherwise."""
 
 
 class ReassignmentRecordSpec(Model):

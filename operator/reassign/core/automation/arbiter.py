@@ -39,7 +39,7 @@ EVACUATING = frozenset({Rank.BROKER_LOST, Rank.DECOMMISSION, Rank.BROKERS_CORDON
 """Plans that empty brokers: these alone retire another plan."""
 
 
-class Held(StrEnum):
+class HoldReason(StrEnum):
     """Why a trigger that is true starts no plan."""
 
     SUSPENDED = "Suspended"
@@ -74,7 +74,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class PlanCase:
     """All that holds or does not hold a trigger that is true."""
 
     rank: Rank
@@ -106,29 +106,29 @@ class Situation:
     gain: Hold | None = None
 
 
-Check = Callable[[Situation], str | Hold | None]
+HoldCheck = Callable[[PlanCase], str | Hold | None]
 
 
-def _suspended(it: Situation) -> str | None:
+def _suspended(it: PlanCase) -> str | None:
     return it.suspended
 
 
-def _cluster(it: Situation) -> Hold | None:
+def _cluster(it: PlanCase) -> Hold | None:
     return it.cluster
 
 
-def _too_many(it: Situation) -> str | None:
+def _too_many(it: PlanCase) -> str | None:
     return it.too_many if it.rank is Rank.BROKER_LOST else None
 
 
-def _racks(it: Situation) -> str | None:
+def _racks(it: PlanCase) -> str | None:
     if it.rank is not Rank.BROKER_LOST or not it.racks:
         return None
     rack, brokers = next(iter(it.racks.items()))
     return f"{named_brokers(brokers, 'is')} down, all of rack {rack}: a user decides what becomes of it"
 
 
-def _unsettled(it: Situation) -> str | None:
+def _unsettled(it: PlanCase) -> str | None:
     if it.rank is Rank.BROKER_LOST:
         return None
     if fenced := it.fenced - it.brokers:
@@ -138,7 +138,7 @@ def _unsettled(it: Situation) -> str | None:
     return None
 
 
-def _in_progress(it: Situation) -> str | None:
+def _in_progress(it: PlanCase) -> str | None:
     for other in it.running:
         if other.owner == it.owner and not other.approved and not retires(it.rank, other.rank):
             return f"{other.plan} waits for its approval"
@@ -151,7 +151,7 @@ def _in_progress(it: Situation) -> str | None:
     return None
 
 
-def _foreign(it: Situation) -> str | None:
+def _foreign(it: PlanCase) -> str | None:
     if it.rank is Rank.BROKER_LOST or not it.foreign:
         return None
     if it.rank is Rank.BROKERS_CORDONED:
@@ -160,41 +160,43 @@ def _foreign(it: Situation) -> str | None:
     return f"other clients move partitions of {named_brokers(it.foreign)}"
 
 
-def _cooldown(it: Situation) -> Hold | None:
+def _cooldown(it: PlanCase) -> Hold | None:
     if it.rank in EVACUATING or it.cooldown_until is None or it.cooldown_until <= it.now:
         return None
     until = it.cooldown_until
-    return Hold(Held.COOLDOWN, f"the last plan has ended, and none begins before {until:%Y-%m-%d %H:%M} UTC", until)
+    return Hold(
+        HoldReason.COOLDOWN, f"the last plan has ended, and none begins before {until:%Y-%m-%d %H:%M} UTC", until
+    )
 
 
-def _backoff(it: Situation) -> Hold | None:
+def _backoff(it: PlanCase) -> Hold | None:
     return it.backoff
 
 
-def _gain(it: Situation) -> Hold | None:
+def _gain(it: PlanCase) -> Hold | None:
     return it.gain if it.rank is not Rank.SCHEDULE else None
 
 
-CHECKS: Mapping[Held | None, Check] = {
-    Held.SUSPENDED: _suspended,
+HOLDS: Mapping[HoldReason | None, HoldCheck] = {
+    HoldReason.SUSPENDED: _suspended,
     None: _cluster,
-    Held.TOO_MANY_BROKERS_LOST: _too_many,
-    Held.RACK_LOST: _racks,
-    Held.CLUSTER_UNSETTLED: _unsettled,
-    Held.PLAN_IN_PROGRESS: _in_progress,
-    Held.FOREIGN_IN_FLIGHT: _foreign,
-    Held.COOLDOWN: _cooldown,
-    Held.BACKOFF: _backoff,
-    Held.GAIN_TOO_SMALL: _gain,
+    HoldReason.TOO_MANY_BROKERS_LOST: _too_many,
+    HoldReason.RACK_LOST: _racks,
+    HoldReason.CLUSTER_UNSETTLED: _unsettled,
+    HoldReason.PLAN_IN_PROGRESS: _in_progress,
+    HoldReason.FOREIGN_IN_FLIGHT: _foreign,
+    HoldReason.COOLDOWN: _cooldown,
+    HoldReason.BACKOFF: _backoff,
+    HoldReason.GAIN_TOO_SMALL: _gain,
 }
 """The holds, in their order; the first one is what a trigger says."""
-OF_PLANS_TO_COME = frozenset({Held.COOLDOWN, Held.BACKOFF, Held.GAIN_TOO_SMALL})
+OF_PLANS_TO_COME = frozenset({HoldReason.COOLDOWN, HoldReason.BACKOFF, HoldReason.GAIN_TOO_SMALL})
 """Holds that keep a plan from being made, and not one that is there from being begun."""
 
 
-def hold_of(it: Situation, but: frozenset[Held] = frozenset()) -> Hold | None:
+def hold_of(it: PlanCase, but: frozenset[HoldReason] = frozenset()) -> Hold | None:
     """Return what holds a trigger that is true, if anything, some holds left out."""
-    for reason, check in CHECKS.items():
+    for reason, check in HOLDS.items():
         if reason in but:
             continue
         found = check(it)
@@ -212,4 +214,4 @@ def retires(rank: Rank, running: Rank) -> bool:
 
 def stalls(reason: str) -> bool:
     """Whether a hold keeps a policy from doing what it is for until a user acts."""
-    return reason in (Held.TOO_MANY_BROKERS_LOST, Held.RACK_LOST, Reason.PLAN_FAILED)
+    return reason in (HoldReason.TOO_MANY_BROKERS_LOST, HoldReason.RACK_LOST, Reason.PLAN_FAILED)
