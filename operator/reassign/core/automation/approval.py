@@ -165,7 +165,7 @@ def awaited(named: str | None, approved: str | None, digest: str, what: str, rea
 
 def another_first(case: DecommissionCase) -> Standing:
     """Say whose turn it is."""
-    return Standing(PLAN_IN_PROGRESS, f"the BrokerDecommission {case.first} goes first")
+    return Standing(PLAN_IN_PROGRESS, f"{case.first} goes first")
 
 
 def unreadable_window(case: DecommissionCase) -> Standing | None:

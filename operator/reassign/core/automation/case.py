@@ -39,7 +39,11 @@ class DecommissionCase:
     worked: WorkedOut | Problem | None = None
     """What working out a plan came to, where the last decision asked for it; older ones are to be forgotten."""
     first: str | None = None
-    """The decommission whose turn it is, where it is another one's."""
+    """What goes first, where it is not its turn."""
+    retires: str | None = None
+    """The plan of a policy that comes to its end for it: it begins after that."""
+    yields: str | None = None
+    """The plan of a policy that its own plan is retired for."""
     avoid: frozenset[int] = frozenset()
     """The brokers of all others that were approved and have not succeeded."""
     timers: Mapping[int, Timer] = field(default_factory=dict)

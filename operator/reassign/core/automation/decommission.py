@@ -16,6 +16,7 @@ from reassign.api.made_plan import MadePlan, PlanOutcome
 from reassign.api.reassignment_plan import Approval, Wave, WaveState
 from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.approval import (
+    PLAN_IN_PROGRESS,
     another_first,
     awaiting,
     bytes_in,
@@ -224,6 +225,9 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         return view.decided([], awaiting(case, digest, what, why_not(case, found)))
     if case.first:
         return view.decided([], another_first(case)._replace(digest=digest))
+    if case.retires:
+        standing = Standing(PLAN_IN_PROGRESS, f"{case.retires} comes to its end first", digest=digest)
+        return view.decided([], standing)
     if few := too_few(case, seen):
         return view.decided([], few._replace(digest=digest))
     if not covered(case, found):
@@ -249,6 +253,9 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
     listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
     if found.done and plan.digest == digest:
         return _ended(view, found)
+    if case.yields:
+        standing = Standing(PLAN_IN_PROGRESS, f"{found.plan.name} starts nothing more: {case.yields} goes first")
+        return view.with_plan(retired=True).decided([RetirePlan(found.plan)], standing, listing)
     if not case.braked and (why := trouble_of(found, plan, digest, case.avoid)):
         return _cannot_go_on(view, why, [RetirePlan(found.plan)], listing)
     if not it.approved and it.spec.approved_digest == digest:

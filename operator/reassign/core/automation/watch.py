@@ -39,6 +39,8 @@ class Watched:
     """Brokers that were up when the cluster was observed last."""
     fenced: frozenset[int] = frozenset()
     """Brokers that were registered and fenced then."""
+    returned: Timer | None = None
+    """How long a broker that was lost has been up again, while its plan is under way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,68 @@
+"""Decide: what is to be done about one ReassignmentPolicy, and what its status says.
+
+It has at most two plans: one that was approved, and one that is made or waits for its approval. The latter takes the
+place of the former once that has ended. What a step needs to be known of later is recorded before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reassign.api.reassignment_policy import TriggerKind
+from reassign.core.automation.arbiter import Hold
+from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, recorded_trigger
+from reassign.core.automation.policy_conditions import DUPLICATE_POLICY, stalled, states_of, unjudged
+from reassign.core.automation.policy_make import prepare
+from reassign.core.automation.policy_run import go_on
+from reassign.core.automation.policy_view import MISSED, PolicyView
+from reassign.core.automation.schedule import schedule_at
+from reassign.core.automation.triggers import few_of, level_of
+from reassign.core.automation.watch import read_watched, recorded_watch, watch
+from reassign.core.model.problem import Problem
+from reassign.core.report.conditions import unready
+from reassign.errors import Reason
+
+
+def decide_policy(case: PolicyCase) -> PolicyDecision:
+    """Decide what to do about a policy."""
+    it, seen = case.it, case.seen
+    if it.deleted:  # its plans go with it, through their owner references
+        return PolicyDecision([], it.status.model_copy(), case.watched)
+    if case.older:
+        message = f"the policy {case.older} of the same KafkaCluster is older, and alone in force: delete one of them"
+        return PolicyDecision([], unjudged(case, stalled(DUPLICATE_POLICY, message)), case.watched)
+    if isinstance(seen, Problem):
+        return PolicyDecision([], unjudged(case, unready(seen.reason, seen.message)), case.watched)
+    if not seen.forwarded:
+        message = "no broker reaches a controller, so what they say of each other may be long ago"
+        return PolicyDecision([], unjudged(case, unready(Reason.NOT_OBSERVED, message)), case.watched)
+    view = _judged(case)
+    view = prepare(go_on(view))
+    return view.decided(states_of(view))
+
+
+def _judged(case: PolicyCase) -> PolicyView:
+    """Return the view with the levels of all triggers, and the timers in its record."""
+    it, seen, now = case.it, case.seen, case.now
+    assert not isinstance(seen, Problem)
+    few = few_of(it.trigger_of(TriggerKind.BROKERS_ADDED), it.spec.plan_template)
+    watched = watch(case.watched or read_watched(it.record), seen, case.cluster.cordons, case.emptied, few, now)
+    view = PolicyView(case, seen, it.record, watched, plans=it.status.plans)
+    view = view.with_record(**recorded_watch(it.record, watched))
+    edited = it.status.observed_generation not in (None, -1, it.generation)
+    for trigger in it.spec.triggers:
+        known = recorded_trigger(view.record, trigger.name)
+        state = None
+        if trigger.schedule:
+            where = f"schedule of the trigger {trigger.name}"
+            state = schedule_at(trigger.schedule, known.schedule, where, now.time)
+            view = replace(view, schedules={**view.schedules, trigger.name: state})
+            view = view.with_trigger(trigger.name, schedule=state.record)
+            if state.missed:
+                missed = f"what was due at {state.missed:%Y-%m-%d %H:%M} UTC was missed"
+                view = view.hold(trigger.name, Hold(MISSED, missed))
+        if edited and known.failures:
+            view = view.with_trigger(trigger.name, failures=0, last_failure=None, next_attempt=None)
+        level = level_of(trigger, seen, watched, state)
+        view = replace(view, levels={**view.levels, trigger.name: level})
+    return view
