@@ -31,12 +31,18 @@ from reassign.core.automation.policy_case import (
     sight_of,
     spec_of,
 )
-from reassign.core.automation.policy_run import approval_of, nothing_left, retire
+from reassign.core.automation.policy_run import (
+    FIRST_WAIT_SECONDS,
+    LONGEST_WAIT_SECONDS,
+    approval_of,
+    nothing_left,
+    retire,
+)
 from reassign.core.automation.policy_view import NOTHING_TO_DO, PolicyView
 from reassign.core.automation.schedule import is_overdue, served
 from reassign.core.automation.scope import otherwise
 from reassign.core.automation.triggers import down_now, lasting, lost_racks, too_many
-from reassign.core.automation.view import anew
+from reassign.core.automation.view import anew, grown
 from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
@@ -79,7 +85,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
     running = list(case.running)
     if view.busy and record.plan:
         running.append(running_of(it, record.plan))
-    if record.waiting and not waits:
+    if record.waiting and not (waits or record.waiting.retired):
         running.append(running_of(it, record.waiting))
     return PlanCase(
         rank,
@@ -127,9 +133,8 @@ def _gain(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> Hold |
 
 
 def _plan_spec(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> ReassignmentPlanSpec:
-    lifted = trigger.kind is TriggerKind.BROKER_LOST and view.record.lifts_cordons
-    there = view.case.emptied & view.seen.brokers.keys()
-    return spec_of(view.case.it, trigger, brokers, frozenset[int]() if lifted else there)
+    avoid = view.avoided(trigger.kind, brokers) & view.seen.brokers.keys()
+    return spec_of(view.case.it, trigger, brokers, avoid)
 
 
 def _brokers_of(trigger: Trigger, brokers: frozenset[int]) -> frozenset[int]:
@@ -193,6 +198,8 @@ def _wait(view: PolicyView, plan: RecordedPolicyPlan, best: Trigger | None) -> P
     case = view.case
     found, trigger = plan_of(case.plans, plan, case.it.uid), case.it.trigger(plan.trigger)
     if plan.retired:
+        if best:
+            view = view.say(best.name, f"{plan.name} is deleted first")
         if found is None:
             return view.with_record(waiting=None)
         return view if found.plan.deleted else view.act(DeletePlan(found.plan))
@@ -218,7 +225,7 @@ def _wait_for_approval(
         return _make_anew(view, plan, found, f"{plan.name} was deleted")
     if brokers != frozenset(plan.brokers):
         return _make_anew(view, plan, found, f"{plan.name} is not for {named_brokers(brokers)}")
-    if why := trouble_of(found, plan, digest_of(plan, found), view.case.emptied - brokers):
+    if why := trouble_of(found, plan, digest_of(plan, found), view.avoided(plan.kind, brokers)):
         return _make_anew(view, plan, found, why)
     if not found.plan.planned:
         return view.say(trigger.name, f"the waves of {plan.name} are being written")
@@ -242,8 +249,16 @@ def _drop(view: PolicyView, found: PlanSeen | None) -> PolicyView:
 
 
 def _make_anew(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen | None, why: str) -> PolicyView:
-    """Delete a plan that was never approved, and have it made anew an hour later: that is no failure."""
-    view = view.with_trigger(plan.trigger, next_attempt=anew(view.case.now.time))
+    """Delete a plan that has not begun, and have it made anew later: that is no failure.
+
+    One that a user is to approve is made anew an hour later, any other one after a minute, then after twice as long.
+    """
+    now, known = view.case.now.time, recorded_trigger(view.record, plan.trigger)
+    last = known.next_attempt if not known.failures else None
+    wait = grown(last, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
+    if view.case.it.needs_approval(plan.trigger):
+        wait = anew(now)
+    view = view.with_trigger(plan.trigger, next_attempt=wait)
     return _drop(view, found).say(plan.trigger, f"{why}; it is made anew")
 
 

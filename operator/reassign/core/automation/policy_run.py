@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import floor
 
 from reassign.api.made_plan import PlanOutcome
 from reassign.api.reassignment_plan import WaveState
@@ -48,13 +47,13 @@ def go_on(view: PolicyView) -> PolicyView:
     if case.yields:
         return retire(view, plan, found, f"{case.yields} goes first")
     view, back = _returned(view, plan)
-    if back and view.record.plan and view.record.plan.returned:
-        if floor(view.record.plan.returned.seconds) >= RETURNED_SECONDS:
+    if timer := view.watched.returned:
+        if timer.seconds >= RETURNED_SECONDS:
             return retire(view, plan, found, f"{named_brokers(back, 'is')} back")
         return view.say(plan.trigger, f"{named_brokers(back, 'is')} up again, so {plan.name} starts nothing more")
     if case.suspended:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.suspended}")
-    if why := trouble_of(found, plan, digest, case.emptied - frozenset(plan.brokers)):
+    if why := trouble_of(found, plan, digest, view.avoided(plan.kind, frozenset(plan.brokers))):
         return _cannot_go_on(view.act(RetirePlan(found.plan)), plan, why)
     return _run(view, plan, found, digest)
 
