@@ -66,7 +66,7 @@ def of_users(run: Policies, what: str, number: int) -> None:
                 plan.deleted = True
 
 
-@examples(30, deadline=None)
+@examples(60, deadline=None)
 @given(st.lists(WAIT | BROKER | OTHER, max_size=25), st.sampled_from(["Required", "NotRequired"]), st.booleans())
 def test_two_plans_never_move_at_once_and_a_lost_broker_is_replaced(
     steps: list[Step], approval: str, gone: bool

@@ -20,6 +20,7 @@ from reassign.api.common import (
     Seconds,
     ShortText,
 )
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.kafka_cluster import ClusterId, ThrottleStatus
 from reassign.api.limits import (
     MAX_BROKERS,
@@ -111,8 +112,11 @@ class RecordedConfigs(ThrottleStatus):
     """Set on topics."""
 
     @property
-    def shown(self) -> ThrottleStatus:
-        """The throttles that the status of the KafkaCluster shows."""
+    def shown(self) -> ThrottleStatus | None:
+        """The throttles that the status of the KafkaCluster shows; None where cordons are all that is set."""
+        on_brokers = {config.name for broker in self.brokers for config in broker.configs}
+        if on_brokers == {CORDONED_LOG_DIRS} and not (self.topics or self.users or self.reason):
+            return None
         return ThrottleStatus.model_construct(**{name: getattr(self, name) for name in ThrottleStatus.model_fields})
 
 

@@ -47,9 +47,12 @@ OF_THE_CLUSTER = frozenset(
 """Why a plan was stalled while its cluster was not served: over by now, though its status still says so."""
 
 
-def shown_digest(waves: Sequence[str], brokers: frozenset[int]) -> str:
-    """Return what an approval names: what all waves do, by the digests of their specs in order, and the brokers."""
-    return hashed([[*waves], sorted(brokers)])
+def shown_digest(waves: Sequence[str], brokers: frozenset[int], further: str | None = None) -> str:
+    """Return what an approval names: what all waves do, by the digests of their specs in order, and the brokers.
+
+    Of a plan after one that was approved it names the plan, too: `further`. So no approval serves twice.
+    """
+    return hashed([[*waves], sorted(brokers), *([further] if further else [])])
 
 
 def digest_of_nothing(it: DecommissionResource) -> str:
@@ -80,13 +83,19 @@ def may_begin(case: DecommissionCase) -> bool:
     if plan is None or plan.approved or plan.retired or found is None or it.deleted or isinstance(case.seen, Problem):
         return False
     fits = found.plan.planned and not found.done and plan.spec_digest == plan_spec_digest(case.spec)
-    trouble = trouble_of(found, plan, digest_of(it, found), case.avoid)
+    trouble = trouble_of(found, plan, content_of(it, found), case.avoid)
     held = unreadable_window(case) or held_by(case) or trouble or too_few(case, case.seen)
     return fits and not held and given(case, found)
 
 
 def digest_of(it: DecommissionResource, found: PlanSeen) -> str:
     """Return what an approval of a plan that is there names."""
+    further = found.plan.name if it.record.approval else None
+    return shown_digest([wave.digest for wave in found.plan.status.waves], it.brokers, further)
+
+
+def content_of(it: DecommissionResource, found: PlanSeen) -> str:
+    """Return the digest of what a plan that is there does, whatever approves it."""
     return shown_digest([wave.digest for wave in found.plan.status.waves], it.brokers)
 
 
@@ -196,15 +205,15 @@ def too_few(case: DecommissionCase, seen: BrokersSeen) -> Standing | None:
     return Standing(Reason.NOT_ENOUGH_BROKERS, message)
 
 
-def trouble_of(found: PlanSeen, recorded: RecordedPlan, digest: str, avoid: frozenset[int]) -> str | None:
-    """Say why a plan that is there cannot go on; `digest` is what an approval of it names.
+def trouble_of(found: PlanSeen, recorded: RecordedPlan, content: str, avoid: frozenset[int]) -> str | None:
+    """Say why a plan that is there cannot go on; `content` is the digest of what it does.
 
     `avoid` are brokers that BrokerDecommissions empty, other than its owner.
     """
     plan = found.plan
     if found.spec_digest != recorded.spec_digest:
         return f"the spec of {plan.name} is not as it was created"
-    if recorded.approved and recorded.digest != digest:
+    if recorded.approved and recorded.digest != content:
         return f"{plan.name} is not as it was approved"
     if recorded.approved and (filled := avoid & _to_be_filled(found, avoid)):
         return f"{plan.name} would fill {named_brokers(filled)}, which another BrokerDecommission empties"

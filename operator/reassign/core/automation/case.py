@@ -46,6 +46,8 @@ class DecommissionCase:
     """The plan of a policy that its own plan is retired for."""
     avoid: frozenset[int] = frozenset()
     """The brokers of all others that were approved and have not succeeded."""
+    shared: frozenset[int] = frozenset()
+    """Brokers that are to be cordoned for others."""
     timers: Mapping[int, Timer] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """The uids of the plans in its namespace that cannot be read, by name."""

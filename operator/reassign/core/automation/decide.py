@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from reassign.core.automation.approval import at_work, is_moving, may_begin
 from reassign.core.automation.arbiter import Rank, Running, retires
-from reassign.core.automation.case import DecommissionCase
+from reassign.core.automation.case import DecommissionCase, wanted_cordons
 from reassign.core.automation.conditions import Standing, status_of
 from reassign.core.automation.decommission import decide_decommission
 from reassign.core.automation.model import (
@@ -85,6 +85,7 @@ def decide_automation(
     judged the cordons stay that are recorded, and its plan starts nothing.
     """
     ordered = sorted(decommissions, key=lambda it: it.age_key)
+    wanted = {it.uid: wanted_cordons(it, cluster, now.time) for it in ordered}
     cases = [
         DecommissionCase(
             it,
@@ -94,6 +95,7 @@ def decide_automation(
             plans,
             worked.get(it.uid),
             avoid=_of_others(it, ordered),
+            shared=frozenset[int]().union(*(wanted[other.uid] for other in ordered if other.uid != it.uid)),
             timers={broker: timers[broker] for broker in it.brokers & timers.keys()},
             unreadable=unreadable,
         )

@@ -122,6 +122,8 @@ class BrokerSeen:
     """Since when its cordon is wanted, by the monotonic clock."""
     cordoned_at: float | None = None
     """Since when it is cordoned, by the same clock."""
+    refusal: Problem | None = None
+    """Why the last UnregisterBroker of it was refused."""
     rack: str | None = None
     """Its broker.rack, where it is registered and has one."""
 

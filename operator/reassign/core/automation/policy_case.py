@@ -212,8 +212,8 @@ def _some(brokers: frozenset[int]) -> tuple[int, ...] | None:
 
 
 def digest_of(plan: RecordedPolicyPlan, found: PlanSeen) -> str:
-    """Return what an approval of a plan names."""
-    return shown_digest([wave.digest for wave in found.plan.status.waves], frozenset(plan.brokers))
+    """Return what an approval of a plan names: what it does, and the plan, so that no approval serves twice."""
+    return shown_digest([wave.digest for wave in found.plan.status.waves], frozenset(plan.brokers), plan.name)
 
 
 def given(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bool:
