@@ -200,7 +200,7 @@ def test_what_is_recorded_is_read_back_the_same() -> None:
     assert (read.settled.seconds, read.added_for.seconds) == (120, 120)
 
 
-def test_a_record_is_written_each_minute_and_when_something_begins_or_ends() -> None:
+def test_a_record_is_written_each_minute_and_when_something_changes() -> None:
     seen, record, writes = cluster(up(), fenced(), up(0)), RecordedPolicy(), 0
     found = Watched()
     for tick in range(40):

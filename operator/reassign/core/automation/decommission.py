@@ -89,10 +89,8 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
         update |= {**NO_FAILURES, "next_plan": None}
     view = View(case, it.record.model_copy(update=update), brokers, timers)
     if unknown := [broker for broker, judged in brokers.items() if judged.record is None]:
-        message = (
-            f"{named_brokers(unknown, 'is')} not registered, and no replica names it: delete this one, and make another "
-            "with the right brokers"
-        )
+        message = f"{named_brokers(unknown, 'is')} not registered, and no replica names it"
+        message += ": delete this one, and make another with the right brokers"
         return view.decided([], Standing(Reason.UNKNOWN_BROKER, message))
     return _with_plan(unregistering(view, seen), seen)
 
