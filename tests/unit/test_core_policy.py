@@ -311,6 +311,7 @@ def test_a_plan_that_copies_more_than_allowed_needs_approval() -> None:
     run.brokers[5] = FENCED
     run.wait(lambda: it.reason == "AwaitingApproval")
     assert run.begun == []
+    assert "and maxBytes is 1024" in (it.status.summary or "")
 
 
 def test_an_approval_covers_what_lands_later_on_the_same_broker() -> None:
@@ -321,6 +322,46 @@ def test_an_approval_covers_what_lands_later_on_the_same_broker() -> None:
     it.approve()
     run.wait(lambda: run.on(5) == [])
     run.replicas[LANDED] = (5, 1)
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_no_approval_covers_more_than_a_tenth_beyond_its_bytes() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+    run.replicas[LANDED] = (5, 1)
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    assert "more than 110 %" in (it.status.summary or "")
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_no_approval_covers_another_broker() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(40)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+    run.brokers[3] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    assert "it empties broker 3, too" in (it.status.summary or "")
+    run.rest(600)
+    assert run.on(3)
+
+
+def test_an_approval_that_is_withdrawn_holds_further_waves() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.begun)
+    it.edit(approvedDigest=None)
+    run.rest(600)
+    assert (run.begun, it.reason, it.true) == (["main-lost-1-w1"], "AwaitingApproval", {"Ready", "ApprovalNeeded"})
+    it.approve()
     run.wait(lambda: run.on(5) == [])
 
 
@@ -438,6 +479,30 @@ def test_a_decommission_goes_before_a_balance_and_retires_it() -> None:
     run.wait(lambda: run.objects["old"].reason == "Empty")
     assert it.outcomes == [("main-nightly-1", "Retired")]
     assert run.created == ["main-nightly-1", "old-1"]
+
+
+def test_of_two_that_could_begin_the_decommission_goes_first() -> None:
+    run, it = world({**ADDED, "approval": "Required"})
+    uneven(run)
+    old = run.apply()
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    run.wait(lambda: old.reason == "AwaitingApproval")
+    it.approve()
+    old.approve()
+    run.tick()
+    assert not (it.record.plan and it.record.plan.approved)
+    assert old.record.plan
+    assert old.record.plan.approved
+    run.wait(lambda: old.reason == "Empty")
+
+
+def test_a_moment_that_nothing_began_in_time_is_missed() -> None:
+    run, it = world(NIGHTLY)
+    run.users = ["rebalance"]
+    run.wait(lambda: it.says("nightly")[0] == "Held")
+    assert it.says("nightly") == ("Held", "PlanInProgress")
+    run.rest(3700)
+    assert (it.says("nightly"), run.created) == (("Idle", "Missed"), [])
 
 
 def test_a_balance_waits_for_a_decommission_and_for_the_cooldown() -> None:

@@ -35,12 +35,13 @@ from reassign.core.automation.model import (
     WorkedOut,
     WorkOut,
 )
-from reassign.core.automation.scope import otherwise
+from reassign.core.automation.scope import beyond, otherwise
 from reassign.core.automation.triggers import LOST_SECONDS
 from reassign.core.automation.watch import Watched
 from reassign.core.model.forwarding import Clock
 from reassign.core.model.problem import Problem
 from reassign.core.model.read_back import PolicyStatusReadBack
+from reassign.text import amount, named_brokers
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,19 @@ def covered(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bo
     if approval is None or approval.digest is None or not is_evacuating(plan.kind) or not it.approves(plan):
         return False
     return brokers <= set(approval.brokers) and merely_evacuates(found, brokers, approval)
+
+
+def why_not(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> list[str]:
+    """Say why a plan needs an approval of its own."""
+    copied, approval = bytes_in(found.plan.status.waves), it.record.approval
+    reasons = list[str]()
+    if it.spec.max_bytes is not None and copied > bytes_of(it.spec.max_bytes) and not it.needs_approval(plan.trigger):
+        reasons.append(f"it copies {amount(copied)}, and maxBytes is {it.spec.max_bytes}")
+    if not is_evacuating(plan.kind) or approval is None or not approval.digest or not it.approves(plan):
+        return reasons
+    if more := set(plan.brokers) - set(approval.brokers):
+        reasons.append(f"it empties {named_brokers(more)}, too")
+    return [*reasons, *beyond(as_planned(found), frozenset(plan.brokers), approval)]
 
 
 def sight_of(kind: TriggerKind, brokers: frozenset[int], seen: BrokersSeen) -> str:

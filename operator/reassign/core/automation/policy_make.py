@@ -7,7 +7,7 @@ from dataclasses import replace
 from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from reassign.api.reassignment_policy import ReassignmentPolicy, Trigger, TriggerKind
 from reassign.api.reassignment_record import RecordedPolicyPlan
-from reassign.core.automation.approval import as_planned, awaited, bytes_in, trouble_of
+from reassign.core.automation.approval import awaited, bytes_in, trouble_of
 from reassign.core.automation.arbiter import (
     OF_PLANS_TO_COME,
     RANKS,
@@ -30,6 +30,7 @@ from reassign.core.automation.policy_case import (
     running_of,
     sight_of,
     spec_of,
+    why_not,
 )
 from reassign.core.automation.policy_run import (
     FIRST_WAIT_SECONDS,
@@ -40,7 +41,6 @@ from reassign.core.automation.policy_run import (
 )
 from reassign.core.automation.policy_view import NOTHING_TO_DO, PolicyView
 from reassign.core.automation.schedule import is_overdue, served
-from reassign.core.automation.scope import otherwise
 from reassign.core.automation.triggers import down_now, lasting, lost_racks, too_many
 from reassign.core.automation.view import anew, grown
 from reassign.core.model.problem import Problem
@@ -283,9 +283,8 @@ def _begin(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: 
     waves = found.plan.status.waves
     if not given(it, plan, found):
         parts = f"{counted(len(waves), 'wave')}, {counted(sum(wave.partitions for wave in waves), 'partition')}"
-        beside = otherwise(as_planned(found), brokers) if is_evacuating(plan.kind) else []
         approved = it.record.approval.digest if it.record.approval else None
-        said = awaited(it.spec.approved_digest, approved, digest, f"{plan.name}: {parts}", beside)
+        said = awaited(it.spec.approved_digest, approved, digest, f"{plan.name}: {parts}", why_not(it, plan, found))
         return replace(view.say(name, said.message), approval=said.message, digest=digest)
     hold = hold_of(_case_of(view, trigger, brokers, waits=True), but=OF_PLANS_TO_COME)
     if hold is None and (problem := windows_at(it.windows(name), case.now.time).problem):
