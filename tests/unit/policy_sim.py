@@ -97,6 +97,8 @@ class Policies(Decommissions):
         """Brokers that another client has cordoned."""
         self.deaf = False
         """Whether no broker reaches a controller."""
+        self.unreadable: set[str] = set()
+        """The names of plans that cannot be read."""
         self.clock = 0.0
         """How far the clock is ahead."""
         super().__init__(replicas, brokers, factor)
@@ -109,13 +111,14 @@ class Policies(Decommissions):
         now = replace(self.now, time=self.now.time + timedelta(seconds=self.clock))
         return decide_automation(
             [it.resource for it in self.objects.values()],
-            {plan.name: self.plan_seen(plan) for plan in self.plans.values()},
+            {plan.name: self.plan_seen(plan) for plan in self.plans.values() if plan.name not in self.unreadable},
             self.worked,
             OwnedCluster("main", self.execution, cordons=frozenset(self.cordons)),
             self.problem or self._seen(),
             self.timers,
             now,
-            policies=PolicyInputs([it.resource for it in self.policies.values()], self.watched, self.users),
+            {plan.name: plan.uid for plan in self.plans.values() if plan.name in self.unreadable},
+            PolicyInputs([it.resource for it in self.policies.values()], self.watched, self.users),
         )
 
     def _seen(self) -> BrokersSeen:

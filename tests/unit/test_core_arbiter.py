@@ -17,7 +17,6 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = NOW + timedelta(seconds=1)
 LOST, DECOMMISSION, CORDONED, ADDED, SCHEDULE = Rank
 ALL = frozenset(Rank)
-UNREACHABLE = Hold("ClusterUnreachable", "no broker answers")
 
 
 def plan_case(rank: Rank, **changes: Any) -> PlanCase:
@@ -32,7 +31,6 @@ def held(rank: Rank, **changes: Any) -> str | None:
 
 HOLDS: Mapping[str, tuple[dict[str, Any], str, frozenset[Rank]]] = {
     "suspended": ({"suspended": "spec.suspend is true"}, "Suspended", ALL),
-    "the cluster is not served": ({"cluster": UNREACHABLE}, "ClusterUnreachable", ALL),
     "too many are down": ({"too_many": "brokers 1 and 2 are down"}, "TooManyBrokersLost", frozenset({LOST})),
     "a rack is down": ({"racks": {"a": frozenset({1, 2})}}, "RackLost", frozenset({LOST})),
     "a broker came or went": ({"settled": Timer(599, NOW, 0)}, "ClusterUnsettled", ALL - {LOST}),

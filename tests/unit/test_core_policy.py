@@ -587,6 +587,31 @@ def test_a_plan_that_is_deleted_is_not_created_again_under_its_approval() -> Non
     run.wait(lambda: run.on(5) == [])
 
 
+def test_a_plan_that_cannot_be_read_is_waited_for() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.unreadable = {"main-lost-1"}
+    run.rest(3600)
+    assert (run.created, it.says("lost")[0]) == (["main-lost-1"], "Active")
+    run.unreadable = set()
+    run.wait(lambda: run.on(5) == [])
+    assert run.created == ["main-lost-1"]
+
+
+def test_brokers_that_reach_no_controller_are_not_believed() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.rest(900)
+    run.deaf = True
+    run.rest(3600)
+    assert (it.reason, run.created) == ("NotObserved", [])
+    run.deaf = False
+    run.rest(1770)
+    assert run.created == []
+    run.wait(lambda: run.created)
+
+
 @pytest.mark.parametrize("after", range(8))
 def test_a_crash_after_any_step_creates_nothing_twice(after: int) -> None:
     run, it = world(LOST)

@@ -84,8 +84,6 @@ class PlanCase:
     now: datetime
     suspended: str | None = None
     """Why nothing is to start: suspend, or the brake."""
-    cluster: Hold | None = None
-    """Why the KafkaCluster is not served."""
     too_many: str | None = None
     """That too many brokers are down."""
     racks: Mapping[str, frozenset[int]] | None = None
@@ -111,10 +109,6 @@ HoldCheck = Callable[[PlanCase], str | Hold | None]
 
 def _suspended(it: PlanCase) -> str | None:
     return it.suspended
-
-
-def _cluster(it: PlanCase) -> Hold | None:
-    return it.cluster
 
 
 def _too_many(it: PlanCase) -> str | None:
@@ -177,9 +171,8 @@ def _gain(it: PlanCase) -> Hold | None:
     return it.gain if it.rank is not Rank.SCHEDULE else None
 
 
-HOLDS: Mapping[HoldReason | None, HoldCheck] = {
+HOLDS: Mapping[HoldReason, HoldCheck] = {
     HoldReason.SUSPENDED: _suspended,
-    None: _cluster,
     HoldReason.TOO_MANY_BROKERS_LOST: _too_many,
     HoldReason.RACK_LOST: _racks,
     HoldReason.CLUSTER_UNSETTLED: _unsettled,
@@ -189,7 +182,8 @@ HOLDS: Mapping[HoldReason | None, HoldCheck] = {
     HoldReason.BACKOFF: _backoff,
     HoldReason.GAIN_TOO_SMALL: _gain,
 }
-"""The holds, in their order; the first one is what a trigger says."""
+"""The holds, in their order; the first one is what a trigger says. While its KafkaCluster is not served, a policy says
+that, and no trigger is judged."""
 OF_PLANS_TO_COME = frozenset({HoldReason.COOLDOWN, HoldReason.BACKOFF, HoldReason.GAIN_TOO_SMALL})
 """Holds that keep a plan from being made, and not one that is there from being begun."""
 
@@ -202,7 +196,7 @@ def hold_of(it: PlanCase, but: frozenset[HoldReason] = frozenset()) -> Hold | No
         found = check(it)
         if isinstance(found, Hold):
             return found
-        if found and reason:
+        if found:
             return Hold(reason, found)
     return None
 

@@ -32,13 +32,19 @@ def decide_policy(case: PolicyCase) -> PolicyDecision:
         message = f"the policy {case.older} of the same KafkaCluster is older, and alone in force: delete one of them"
         return PolicyDecision([], unjudged(case, stalled(DUPLICATE_POLICY, message)), case.watched)
     if isinstance(seen, Problem):
-        return PolicyDecision([], unjudged(case, unready(seen.reason, seen.message)), case.watched)
+        return _unseen(case, seen)
     if not seen.forwarded:
         message = "no broker reaches a controller, so what they say of each other may be long ago"
-        return PolicyDecision([], unjudged(case, unready(Reason.NOT_OBSERVED, message)), case.watched)
+        return _unseen(case, Problem(Reason.NOT_OBSERVED, message))
     view = _judged(case)
     view = prepare(go_on(view))
     return view.decided(states_of(view))
+
+
+def _unseen(case: PolicyCase, problem: Problem) -> PolicyDecision:
+    """Start nothing, and leave all as it is."""
+    status = unjudged(case, unready(problem.reason, problem.message))
+    return PolicyDecision([], status, case.watched, lifts_cordons=case.it.record.lifts_cordons)
 
 
 def _judged(case: PolicyCase) -> PolicyView:
