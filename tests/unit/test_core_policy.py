@@ -436,17 +436,23 @@ def test_a_rolling_restart_starts_nothing(trigger: dict[str, Any]) -> None:
     assert (run.created, it.reason) == ([], "Idle")
 
 
-def test_a_rolling_restart_in_the_middle_of_a_plan_makes_no_other() -> None:
-    run, it = world(ADDED, LOST)
-    uneven(run)
+@pytest.mark.parametrize("trigger", [LOST, CORDONED, ADDED, NIGHTLY], ids=lambda trigger: trigger["name"])
+def test_a_rolling_restart_in_the_middle_of_a_plan_makes_no_other(trigger: dict[str, Any]) -> None:
+    run, it = world(LOST, trigger) if trigger is not LOST else world(LOST)
+    run.replicas.update({TopicPartition("big", n): (0, 1) for n in range(12)})
+    if trigger is LOST:
+        run.brokers[5] = FENCED
+    run.others = {5} if trigger is CORDONED else set()
+    if trigger is ADDED:
+        uneven(run)
     run.wait(lambda: run.begun)
-    for broker in range(6):
+    for broker in (broker for broker, state in run.brokers.items() if state == UP):
         run.brokers[broker] = FENCED
         run.rest(45)
         run.brokers[broker] = UP
         run.rest(45)
-    run.rest(600)
-    assert (run.created, it.outcomes) == (["main-out-1"], [("main-out-1", "Succeeded")])
+    run.wait(lambda: not run.working and it.reason == "Idle")
+    assert it.outcomes == [(f"main-{trigger['name']}-1", "Succeeded")]
 
 
 def test_a_lost_broker_goes_before_a_balance_and_retires_it() -> None:
