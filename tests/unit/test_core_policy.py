@@ -210,6 +210,20 @@ def test_new_brokers_get_replicas_once_the_cluster_is_settled() -> None:
     assert run.created == ["main-out-1"]
 
 
+def test_a_broker_that_is_bare_once_more_is_planned_for_again() -> None:
+    run, it = world(ADDED)
+    uneven(run)
+    run.wait(lambda: ("main-out-1", "Succeeded") in it.outcomes)
+    run.rest(600)
+    for tp in run.on(6):
+        run.replicas[tp] = tuple(
+            5 if broker == 6 and 5 not in run.replicas[tp] else broker for broker in run.replicas[tp]
+        )
+        run.replicas[tp] = tuple(4 if broker == 6 else broker for broker in run.replicas[tp])
+    run.wait(lambda: run.on(6), most=1000)
+    assert run.created == ["main-out-1", "main-out-2"]
+
+
 def test_a_broker_that_stays_bare_is_not_planned_for_again() -> None:
     run, it = world(ADDED, planTemplate={"goal": {"balance": {}}, "topics": {"include": ["other"]}})
     run._balance = lambda *_: []  # type: ignore[method-assign]
@@ -639,6 +653,21 @@ def test_a_clock_that_jumps_makes_no_plan_too_early() -> None:
         run.clock += jump
         run.rest(300)
     assert run.created == []
+
+
+def test_a_clock_that_was_a_year_ahead_makes_no_wait_longer() -> None:
+    run, it = world(LOST, ADDED)
+    run.clock = 365 * DAY
+    uneven(run)
+    run.wait(lambda: ("main-out-1", "Succeeded") in it.outcomes)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun and "main-lost-2" in run.plans)
+    run.plans["main-lost-2"].deleted = True
+    run.rest(60)
+    run.clock = 0
+    run.wait(lambda: run.on(5) == [], most=60)
+    run.brokers[7] = UP
+    run.wait(lambda: run.on(7), most=400)
 
 
 def test_a_record_is_not_written_while_nothing_happens() -> None:

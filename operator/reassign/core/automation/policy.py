@@ -7,8 +7,10 @@ place of the former once that has ended. What a step needs to be known of later 
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
-from reassign.api.reassignment_policy import TriggerKind
+from reassign.api.reassignment_policy import Trigger, TriggerKind
+from reassign.api.reassignment_record import RecordedWait
 from reassign.core.automation.arbiter import Hold
 from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, recorded_trigger
 from reassign.core.automation.policy_conditions import DUPLICATE_POLICY, stalled, states_of, unjudged
@@ -17,6 +19,7 @@ from reassign.core.automation.policy_run import go_on
 from reassign.core.automation.policy_view import MISSED, PolicyView
 from reassign.core.automation.schedule import schedule_at
 from reassign.core.automation.triggers import few_of, level_of
+from reassign.core.automation.view import whole
 from reassign.core.automation.watch import read_watched, recorded_watch, watch
 from reassign.core.model.problem import Problem
 from reassign.core.report.conditions import unready
@@ -55,20 +58,36 @@ def _judged(case: PolicyCase) -> PolicyView:
     watched = watch(case.watched or read_watched(it.record), seen, case.cluster.cordons, case.emptied, few, now)
     view = PolicyView(case, seen, it.record, watched, plans=it.status.plans)
     view = view.with_record(**recorded_watch(it.record, watched))
-    edited = it.status.observed_generation not in (None, -1, it.generation)
+    if it.record.ended_at and it.record.ended_at > now.time:  # the clock was ahead
+        view = view.with_record(ended_at=now.time)
     for trigger in it.spec.triggers:
-        known = recorded_trigger(view.record, trigger.name)
-        state = None
-        if trigger.schedule:
-            where = f"schedule of the trigger {trigger.name}"
-            state = schedule_at(trigger.schedule, known.schedule, where, now.time)
-            view = replace(view, schedules={**view.schedules, trigger.name: state})
-            view = view.with_trigger(trigger.name, schedule=state.record)
-            if state.missed:
-                missed = f"what was due at {state.missed:%Y-%m-%d %H:%M} UTC was missed"
-                view = view.hold(trigger.name, Hold(MISSED, missed))
-        if edited and known.failures:
-            view = view.with_trigger(trigger.name, failures=0, last_failure=None, next_attempt=None)
-        level = level_of(trigger, seen, watched, state)
-        view = replace(view, levels={**view.levels, trigger.name: level})
+        view = _trigger_judged(view, trigger)
     return view
+
+
+def _trigger_judged(view: PolicyView, trigger: Trigger) -> PolicyView:
+    """Return the view with the level of a trigger, and what follows from that for its record."""
+    it, now, name = view.case.it, view.case.now.time, trigger.name
+    known, state = recorded_trigger(view.record, name), None
+    if trigger.schedule:
+        state = schedule_at(trigger.schedule, known.schedule, f"schedule of the trigger {name}", now)
+        view = replace(view, schedules={**view.schedules, name: state}).with_trigger(name, schedule=state.record)
+        if state.missed:
+            view = view.hold(name, Hold(MISSED, f"what was due at {state.missed:%Y-%m-%d %H:%M} UTC was missed"))
+    edited = it.status.observed_generation not in (None, -1, it.generation)
+    if edited and (known.failures or known.next_attempt):
+        view = view.with_trigger(name, failures=0, last_failure=None, next_attempt=None)
+    elif (attempt := known.next_attempt) and (wait := rewound(attempt, now)):
+        view = view.with_trigger(name, next_attempt=wait)
+    if known.next_plan and (wait := rewound(known.next_plan, now)):
+        view = view.with_trigger(name, next_plan=wait)
+    level = level_of(trigger, view.seen, view.watched, state)
+    if trigger.brokers_added and not level.brokers and known.saw:  # what it had left is gone
+        view = view.with_trigger(name, saw=None)
+    return replace(view, levels={**view.levels, name: level})
+
+
+def rewound(wait: RecordedWait, now: datetime) -> RecordedWait | None:
+    """Return a wait that ends in time where the clock was ahead when it began; None where it does already."""
+    latest = whole(now) + timedelta(seconds=wait.seconds)
+    return wait.model_copy(update={"until": latest}) if wait.until > latest else None
