@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reassign.api.broker_decommission import DecommissionState, MadePlan, PlanOutcome
+from reassign.api.broker_decommission import BrokerDecommission, DecommissionState
 from reassign.api.common import ConditionStatus
+from reassign.api.made_plan import MadePlan, PlanOutcome
 from reassign.api.reassignment_plan import Approval, Wave, WaveState
 from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.approval import (
+    PLAN_IN_PROGRESS,
     another_first,
     awaiting,
     bytes_in,
@@ -30,7 +32,7 @@ from reassign.core.automation.approval import (
     why_not,
 )
 from reassign.core.automation.case import DecommissionCase, in_doubt, manifest_of, wanted_cordons
-from reassign.core.automation.conditions import Standing, deleted_plan, made_plans
+from reassign.core.automation.conditions import Standing, deleted_plan, listed_plans, made_plan
 from reassign.core.automation.emptiness import BROKER_NOT_EMPTY, judge_brokers
 from reassign.core.automation.model import (
     AutomationStep,
@@ -160,7 +162,7 @@ def _to_be_created(view: View, plan: RecordedPlan, found: PlanSeen | None) -> De
     if case.is_taken(plan.name):
         return _named_next(view)
     standing = Standing(Reason.PLANNING, f"the plan {plan.name} is created")
-    return view.decided([CreatePlan(manifest_of(case, plan.name))], standing)
+    return view.decided([CreatePlan(manifest_of(case.it, BrokerDecommission, plan.name, case.spec))], standing)
 
 
 def _named_next(view: View) -> DecommissionDecision:
@@ -169,7 +171,7 @@ def _named_next(view: View) -> DecommissionDecision:
     name = f"{case.it.name}-{number}"
     plan = RecordedPlan(number=number, name=name, spec_digest=plan_spec_digest(case.spec))
     view = view.with_record(plan=plan)
-    steps = [] if case.is_taken(name) else [CreatePlan(manifest_of(case, name))]
+    steps = [] if case.is_taken(name) else [CreatePlan(manifest_of(case.it, BrokerDecommission, name, case.spec))]
     return view.decided(steps, Standing(Reason.PLANNING, f"the plan {name} is created"))
 
 
@@ -208,7 +210,7 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
     if plan.spec_digest != plan_spec_digest(case.spec):
         standing = Standing(Reason.PLANNING, f"{plan.name} is made anew, for the spec as it is now")
         return view.with_plan(retired=True).decided([DeletePlan(found.plan)], standing)
-    if why := trouble_of(case, found):
+    if why := trouble_of(found, plan, content_of(it, found), case.avoid):
         standing = Standing(Reason.PLANNING, f"{why}; it is made anew")
         view = view.with_plan(retired=True).with_record(next_plan=anew(now))
         return view.decided([DeletePlan(found.plan)], standing)
@@ -226,6 +228,9 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         return view.decided([], awaiting(case, digest, what, why_not(case, found)))
     if case.first:
         return view.decided([], another_first(case)._replace(digest=digest))
+    if case.retires:
+        standing = Standing(PLAN_IN_PROGRESS, f"{case.retires} comes to its end first", digest=digest)
+        return view.decided([], standing)
     if few := too_few(case, seen):
         return view.decided([], few._replace(digest=digest))
     if not covered(case, found):
@@ -251,7 +256,10 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
     listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
     if found.done and plan.digest == content_of(it, found):
         return _ended(view, found)
-    if not case.braked and (why := trouble_of(case, found)):
+    if case.yields:
+        standing = Standing(PLAN_IN_PROGRESS, f"{found.plan.name} starts nothing more: {case.yields} goes first")
+        return view.with_plan(retired=True).decided([RetirePlan(found.plan)], standing, listing)
+    if not case.braked and (why := trouble_of(found, plan, content_of(it, found), case.avoid)):
         return _cannot_go_on(view, why, [RetirePlan(found.plan)], listing)
     if not it.approved and it.spec.approved_digest == digest:
         begun = bytes_in(found.states[: plan.begun_waves])
@@ -299,7 +307,8 @@ def _awaited_cordons(view: View) -> list[int]:
 
 def _listed(view: View, found: PlanSeen, outcome: PlanOutcome, *, begun: bool) -> tuple[MadePlan, ...]:
     it, now = view.case.it, view.case.now.time
-    return made_plans(it.status.plans, found, content_of(it, found), outcome, now, begun=begun)
+    known = next((made for made in it.status.plans if made.name == found.plan.name), None)
+    return listed_plans(it.status.plans, made_plan(known, found, content_of(it, found), outcome, now, begun=begun))
 
 
 def _ended(view: View, found: PlanSeen) -> DecommissionDecision:
