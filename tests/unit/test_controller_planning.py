@@ -298,8 +298,8 @@ def test_the_planners_process_is_silent_when_nobody_reads_its_answer() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "reassign.controller.plans.subprocess", "INFO"]
-    ended = subprocess.run(
-        command, input=pickle.dumps((max, (1, 2))), stdout=writer, stderr=subprocess.PIPE, check=False
-    )
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    task = pickle.dumps((max, (1, 2)))
+    ended = subprocess.run(command, input=task, stdout=writer, stderr=subprocess.PIPE, env=env, check=False)
     os.close(writer)
     assert ended.stderr == b""
