@@ -53,7 +53,7 @@ def test_the_definitions_are_those_of_the_crds_folder_and_are_kept(helm: Helm) -
 
 def test_the_definitions_can_go_with_the_release_or_be_left_out(helm: Helm) -> None:
     gone = of_kind(helm.template(crds={"keep": False}), "CustomResourceDefinition")
-    assert [crd["metadata"].get("annotations") for crd in gone] == [None, None, None, None]
+    assert [crd["metadata"].get("annotations") for crd in gone] == [None] * 5
     assert of_kind(helm.template(crds={"enabled": False}), "CustomResourceDefinition") == []
 
 
