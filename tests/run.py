@@ -27,10 +27,11 @@ LEAST_FREE = 0.15
 """Share of the disk that tests need to be free when they begin: 10 % as any move does, and what they write."""
 PARTS = {
     "e2e": ("e2e", "-k", "not test_spark"),
-    "kafka": ("kafka", "-k", "not 4.1.2"),
+    "kafka": ("kafka", "-k", "not 4.1.2 and not test_decommissions"),
     "unit": ("unit",),
     "fleet": ("fleet",),
     "api": ("api",),
+    "decommissions": ("kafka", "-k", "test_decommissions and not 4.1.2"),
     "kafka 4.1.2": ("kafka", "-k", "4.1.2"),
     "spark pods": ("e2e", "-k", "test_spark"),
     "images": ("images",),
@@ -38,7 +39,8 @@ PARTS = {
     "monitoring": ("monitoring",),
 }
 """By name, the folder and pytest's options, in the order in which they begin: the longest first, and `unit`, which
-compiles what plans, before others plan much. Each version of Kafka has brokers of its own; Spark's pods share the
+compiles what plans, before others plan much. Each version of Kafka has brokers of its own, and so have the tests of
+decommissions, which stop them; Spark's pods share the
 platform, and leave its brokers and its operator alone."""
 AT_ONCE = 3
 SLOWEST = 20
@@ -71,7 +73,7 @@ class Ran(NamedTuple):
 
     def __str__(self) -> str:
         result = "passed" if self.code == 0 else f"FAILED (exit {self.code})"
-        return f"{self.part.name:12} {self.seconds:6.0f} s  {len(self.tests):5} tests  {result}"
+        return f"{self.part.name:13} {self.seconds:6.0f} s  {len(self.tests):5} tests  {result}"
 
 
 def parts_of(folders: Sequence[str]) -> list[Part]:

@@ -45,7 +45,7 @@ UNJUDGED = Problem(
 )
 NEVER_SET = (CordonReason.NOT_SUPPORTED, CordonReason.NOT_EFFECTIVE, CordonReason.CORDON_DRIFT)
 """Why a cordon that is wanted is not set."""
-AT_REST = (Reason.SUSPENDED, Reason.OUTSIDE_WINDOW, Reason.PLAN_FAILED, Reason.DRAIN_INCOMPLETE)
+AT_REST = (Reason.SUSPENDED, Reason.OUTSIDE_WINDOW, Reason.PLAN_FAILED)
 """Reasons of Ready while nothing of a decommission goes on."""
 READING = Problem(Reason.PLANNING, "it is being read where all replicas are")
 
