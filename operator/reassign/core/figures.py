@@ -99,9 +99,13 @@ def _left_over(throttle: ConfigDecision, snapshot: Snapshot) -> int:
 
 
 def replicas_left(decommissions: Iterable[DecommissionResource], decision: AutomationDecision) -> int:
-    """Count the replicas that are left on the brokers of BrokerDecommissions at work: approved and not suspended."""
+    """Count the replicas that are left on the brokers of BrokerDecommissions at work: approved and not suspended.
+
+    Of those about which nothing is decided, what their status has said last.
+    """
     at_work = [it for it in decommissions if it.approved and not (it.spec.suspend or it.deleted or it.finished)]
-    return sum(decision.decommissions[it.uid].status.replicas_left or 0 for it in at_work)
+    decided = {uid: found.status for uid, found in decision.decommissions.items()}
+    return sum(decided.get(it.uid, it.status).replicas_left or 0 for it in at_work)
 
 
 def is_past_windows(

@@ -11,7 +11,7 @@ import structlog
 from reassign.api.common import ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import RecordedConfigs
-from reassign.controller.plans.automation import Automation, AutomationInputs, Unregister
+from reassign.controller.plans.automation import CONFLICT_SECONDS, Automation, AutomationInputs, Unregister
 from reassign.controller.plans.broker_watch import BrokerWatch
 from reassign.controller.plans.job import Job
 from reassign.controller.plans.orders import Orders
@@ -19,7 +19,7 @@ from reassign.core.automation.decide import AutomationDecision
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, OwnedCluster
 from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
 from reassign.core.cluster import ClusterHold, permission_of
-from reassign.core.configs.cordons import CordonState, recorded_cordons
+from reassign.core.configs.cordons import CordonReason, CordonState, recorded_cordons
 from reassign.core.figures import replicas_left
 from reassign.core.model.problem import Problem, render
 from reassign.core.model.snapshot import Snapshot
@@ -99,10 +99,10 @@ class DecommissionStage:
         if inputs.seen is READING:  # what was said before a restart stays said until more is known
             decision = _of_those_that_end(decision, those)
         self.replicas_left = replicas_left(those, decision)
-        new = decision.cordons - before - self.cordons
+        new = frozenset(broker for broker in decision.cordons - self.cordons if self._may_be_set(broker))
         if new and not await self.automation.unchanged(it for it in those if it.brokers & new):
             decision = replace(decision, cordons=decision.cordons - new)
-            again = 0.0
+            again = CONFLICT_SECONDS
         unread = self.cordons if self.automation.has_unreadable(self.key) else frozenset[int]()
         running = {plan.uid: it for it in those if (plan := it.record.plan) and plan.uid and plan.approved}
         self.lost = {
@@ -146,6 +146,11 @@ class DecommissionStage:
         seen = memory.seen(snapshot, self._states, cordons)
         fresh = memory.read is not None and now - memory.read.at <= COUNT_HOLDS_SECONDS
         return seen if seen and fresh else self.watch.failed or READING
+
+    def _may_be_set(self, broker: int) -> bool:
+        """Whether a cordon that is not recorded may be set in this reconciliation."""
+        state = self._states.get(broker)
+        return state is None or state.reason in (CordonReason.NOT_YET, CordonReason.IN_FORCE)
 
     def _lost(self, snapshot: Snapshot, seconds: float, now: float) -> frozenset[int]:
         """Return the brokers that replicas name and that are not registered, or have been fenced for so long."""

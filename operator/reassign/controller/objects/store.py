@@ -306,9 +306,16 @@ class Store:
 
     def plans_in(self, namespace: str) -> list[PlanResource]:
         """Return the ReassignmentPlans in a namespace that can be read, whichever clusters they refer to."""
-        objects = (each for (kind, _), each in self._referring.items() if kind is Kind.REASSIGNMENT_PLAN)
-        uids = [uid for each in objects for uid, obj in each.items() if obj["metadata"]["namespace"] == namespace]
-        return [plan for uid in uids if (plan := self.plan(uid))]
+        return [plan for uid in self._plans_in(namespace).values() if (plan := self.plan(uid))]
+
+    def unreadable_plans(self, namespace: str) -> dict[str, str]:
+        """Return the uids of the ReassignmentPlans in a namespace that cannot be read, by name."""
+        return {name: uid for name, uid in self._plans_in(namespace).items() if self.plan(uid) is None}
+
+    def _plans_in(self, namespace: str) -> dict[str, str]:
+        plans = (each for (kind, _), each in self._referring.items() if kind is Kind.REASSIGNMENT_PLAN)
+        metas = (obj["metadata"] for each in plans for obj in each.values())
+        return {meta["name"]: meta["uid"] for meta in metas if meta["namespace"] == namespace}
 
     def decommissions(self, key: ClusterKey) -> list[DecommissionResource | Unreadable]:
         """Return the BrokerDecommissions of a cluster with their records, without those only others hold back."""

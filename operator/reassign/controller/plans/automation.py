@@ -118,7 +118,8 @@ class Automation:
         plans = {plan.name: self._plan_seen(plan) for plan in self._store.plans_in(key[0])} if those else {}
         worked = {it.uid: found for it in those if (found := self._worked_out(it.uid))}
         now = Clock(elapsed, self._kube.now())
-        return decide_automation(those, plans, worked, inputs.cluster, inputs.seen, inputs.timers, now)
+        unreadable = self._store.unreadable_plans(key[0]) if those else {}
+        return decide_automation(those, plans, worked, inputs.cluster, inputs.seen, inputs.timers, now, unreadable)
 
     def _plan_seen(self, plan: PlanResource) -> PlanSeen:
         obj = self._store.get(plan.uid)
@@ -134,18 +135,28 @@ class Automation:
     async def perform(
         self, key: ClusterKey, decision: AutomationDecision, inputs: AutomationInputs
     ) -> tuple[Orders, float | None]:
-        """Take the steps and write the statuses; return the orders for the plans, and when to decide again, or None."""
-        orders, pauses = recorded_orders(self._store, key), list[float]()
-        given = {uid: order if order.retired else PlanOrder() for uid, order in orders.given.items()}
+        """Take the steps and write the statuses; return the orders for the plans, and when to decide again, or None.
+
+        For one that has changed since it was judged nothing is done, and its plan starts nothing.
+        """
+        orders, pauses, judged = recorded_orders(self._store, key), list[float](), decision.judged
+        unseen = isinstance(inputs.seen, Problem) or not inputs.seen.forwarded
+        given = {
+            uid: order if order.retired or _goes_on(orders.owners[uid], judged, unseen=unseen) else PlanOrder()
+            for uid, order in orders.given.items()
+        }
         for uid, error in decision.errors.items():
             log.error("failed unexpectedly", uid=uid, exc_info=error)
         for found in self._store.decommissions(key):
             if isinstance(found, Unreadable):
                 await self._say(found)
+            elif found.uid in judged and _has_changed(found, judged):
+                pauses.append(AT_ONCE_SECONDS)
             elif found.uid in decision.decommissions:
                 with bound_contextvars(**named_as(Kind.BROKER_DECOMMISSION, found)):
                     pauses.append(await self._safely(found, decision.decommissions[found.uid], inputs, given))
-        return Orders(given, orders.owners), min(pauses, default=None)
+        owners = {plan: judged.get(owner.uid, owner) for plan, owner in orders.owners.items()}
+        return Orders(given, owners), min(pauses, default=None)
 
     async def have_wait(self, key: ClusterKey, cluster: OwnedCluster, problem: Problem) -> None:
         """Say on the decommissions of a cluster why nothing of them goes on; what is being deleted is taken down."""
@@ -273,6 +284,16 @@ class Automation:
     def _forget(self, owner: str) -> None:
         if self._asked.pop(owner, None):
             self._planner.forget(owner)
+
+
+def _has_changed(it: DecommissionResource, judged: Mapping[str, DecommissionResource]) -> bool:
+    before = judged.get(it.uid)
+    return before is None or (before.generation, before.deleted) != (it.generation, it.deleted)
+
+
+def _goes_on(it: DecommissionResource, judged: Mapping[str, DecommissionResource], *, unseen: bool) -> bool:
+    """Whether what has begun of its plan goes on: nothing was decided about that, and its owner does not stop it."""
+    return (unseen or _has_changed(it, judged)) and it.approved and not (it.spec.suspend or it.deleted)
 
 
 def _key(it: DecommissionResource) -> ClusterKey:

@@ -30,9 +30,10 @@ class Orders:
 def recorded_orders(store: Store, key: ClusterKey) -> Orders:
     """Return what follows from the records alone: what has begun goes on, and nothing else begins."""
     owners = {it.uid: it for it in store.decommissions(key) if isinstance(it, DecommissionResource)}
+    recorded = {it.record.plan.uid: it for it in owners.values() if it.record.plan}
     given, of = dict[str, PlanOrder](), dict[str, DecommissionResource]()
     for plan in store.plans(key) if owners else ():
-        owner = owners.get(_controller(store, plan) or "")
+        owner = recorded.get(plan.uid) or owners.get(_controller(store, plan) or "")
         if isinstance(plan, PlanResource) and owner and (order := _recorded(owner, plan)):
             given[plan.uid], of[plan.uid] = order, owner
     return Orders(given, of)
@@ -53,7 +54,8 @@ def _recorded(owner: DecommissionResource, plan: PlanResource) -> PlanOrder | No
         return PlanOrder(retired=True) if earlier else None
     if last.uid not in (None, plan.uid):
         return None
-    return PlanOrder(waves=last.begun_waves if last.approved else 0, retired=last.retired and last.approved)
+    waves = last.begun_waves if last.approved else 0
+    return PlanOrder(waves=waves, starts=False, retired=last.retired and last.approved)
 
 
 async def check_owner(kube: KubeClient, owner: DecommissionResource) -> None:

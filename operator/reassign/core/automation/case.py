@@ -41,10 +41,16 @@ class DecommissionCase:
     avoid: frozenset[int] = frozenset()
     """The brokers of all others that were approved and have not succeeded."""
     timers: Mapping[int, Timer] = field(default_factory=dict)
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """The uids of the plans in its namespace that cannot be read, by name."""
 
     @property
     def braked(self) -> bool:
         return self.cluster.execution is not Execution.RUN
+
+    def is_taken(self, name: str) -> bool:
+        """Whether there is a plan of that name."""
+        return name in self.plans or name in self.unreadable
 
     @property
     def plan(self) -> PlanSeen | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from reassign.core.automation.approval import at_work, is_moving, may_begin
 from reassign.core.automation.case import DecommissionCase
@@ -21,6 +22,8 @@ from reassign.core.automation.timers import Timer
 from reassign.core.model.forwarding import Clock
 from reassign.core.model.problem import Problem, bug_problem
 
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class AutomationDecision:
@@ -34,6 +37,8 @@ class AutomationDecision:
     """How long brokers have been seen down: for the next decision of this process."""
     errors: Mapping[str, Exception]
     """Bugs, by the uid of the decommission that could not be judged."""
+    judged: Mapping[str, DecommissionResource]
+    """The decommissions as they were judged, by uid: what was decided holds for nothing else."""
 
 
 def decide_automation(
@@ -44,12 +49,13 @@ def decide_automation(
     seen: BrokersSeen | Problem,
     timers: Mapping[int, Timer],
     now: Clock,
+    unreadable: Mapping[str, str] = EMPTY,
 ) -> AutomationDecision:
     """Decide for all decommissions of a KafkaCluster.
 
-    `plans` are those in its namespace, by name; `worked` is what working out a plan came to, by uid, of those
-    that asked for it in the last decision. Of one that cannot be judged the cordons stay that are recorded, and its
-    plan starts nothing.
+    `plans` are those in its namespace, by name, and `unreadable` the uids of those that cannot be read. `worked` is
+    what working out a plan came to, by uid, of those that asked for it in the last decision. Of one that cannot be
+    judged the cordons stay that are recorded, and its plan starts nothing.
     """
     ordered = sorted(decommissions, key=lambda it: it.age_key)
     cases = [
@@ -62,6 +68,7 @@ def decide_automation(
             worked.get(it.uid),
             avoid=_of_others(it, ordered),
             timers={broker: timers[broker] for broker in it.brokers & timers.keys()},
+            unreadable=unreadable,
         )
         for it in ordered
     ]
@@ -82,6 +89,7 @@ def decide_automation(
         frozenset[int]().union(*(decision.cordons for decision in found.values())),
         {broker: timer for decision in found.values() for broker, timer in decision.timers.items()},
         errors,
+        {it.uid: it for it in decommissions},
     )
 
 

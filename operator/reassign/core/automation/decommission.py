@@ -132,6 +132,9 @@ def _with_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
     plan, found = view.record.plan, view.case.plan
     if plan is None:
         return _without_plan(view, seen)
+    if plan.uid and plan.uid == view.case.unreadable.get(plan.name):
+        message = f"its plan {plan.name} cannot be read, and the status of that says why"
+        return view.decided([], Standing(Reason.CANNOT_BE_READ, message))
     if plan.retired:
         return _after_plan(view, seen, plan, found)
     if plan.uid is None:
@@ -151,7 +154,7 @@ def _to_be_created(view: View, plan: RecordedPlan, found: PlanSeen | None) -> De
         return view.with_plan(uid=found.plan.uid).decided([], Standing(Reason.PLANNING, message))
     if plan.spec_digest != plan_spec_digest(case.spec):
         return view.with_plan(retired=True).decided([], Standing(Reason.PLANNING, "the spec has changed meanwhile"))
-    if plan.name in case.plans:
+    if case.is_taken(plan.name):
         return _named_next(view)
     standing = Standing(Reason.PLANNING, f"the plan {plan.name} is created")
     return view.decided([CreatePlan(manifest_of(case, plan.name))], standing)
@@ -163,7 +166,7 @@ def _named_next(view: View) -> DecommissionDecision:
     name = f"{case.it.name}-{number}"
     plan = RecordedPlan(number=number, name=name, spec_digest=plan_spec_digest(case.spec))
     view = view.with_record(plan=plan)
-    steps = [] if name in case.plans else [CreatePlan(manifest_of(case, name))]
+    steps = [] if case.is_taken(name) else [CreatePlan(manifest_of(case, name))]
     return view.decided(steps, Standing(Reason.PLANNING, f"the plan {name} is created"))
 
 

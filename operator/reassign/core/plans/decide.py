@@ -94,7 +94,7 @@ def decide_plan(
 
 def _ordered(plan: PlanResource, order: PlanOrder) -> PlanResource:
     """Return a plan as its owner approves, suspends and times it."""
-    approval = Approval.NOT_REQUIRED if order.waves else Approval.REQUIRED
+    approval = Approval.NOT_REQUIRED if order.waves and order.starts else Approval.REQUIRED
     own = {"approval": approval, "approved_digest": None, "suspend": False, "windows": ()}
     return replace(plan, spec=plan.spec.model_copy(update=own))
 

@@ -126,6 +126,8 @@ class PlanOrder:
 
     waves: int = 0
     """How many of its waves, from the first, may run."""
+    starts: bool = True
+    """Whether the next of these may be let go now; else what has begun goes on, and nothing begins."""
     retired: bool = False
     """Whether it starts nothing more, and ends."""
     lost: frozenset[int] = frozenset()
