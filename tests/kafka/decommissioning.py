@@ -75,6 +75,10 @@ class Decommissioning:
         """Wait until the condition Ready has this reason; return the status."""
         return self.until(name, lambda status: ready(status).get("reason") == reason, seconds)
 
+    def registered(self) -> set[int]:
+        """Return the brokers that are registered, those that are down too, as the KafkaCluster shows them."""
+        return {broker["id"] for broker in self.kubectl.json("get", "kcl", "main")["status"]["brokers"]}
+
     def on(self, broker: int) -> list[str]:
         """Return the partitions that have a replica on a broker."""
         topics = self.kafka.metadata().topics.items()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,11 +18,16 @@ from reassign.api.common import FINALIZER
 from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
 from reassign.controller.cluster import observer
+from reassign.controller.cluster.loop import ClusterLoop
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.store import Store
 from reassign.controller.plans import broker_watch
 from reassign.controller.plans.job import Job, planned
 from reassign.controller.plans.planner import Planner
+from reassign.controller.plans.plans import Plans
+from reassign.controller.server import Health
+from reassign.controller.supervisor import Supervisor
+from reassign.controller.writing.writer import Writer
 from reassign.core.automation.model import WorkedOut, plan_spec_digest
 from reassign.core.automation.seen import BrokersRead
 from reassign.core.configs.cordons import recorded_cordons
@@ -34,8 +39,9 @@ from reassign.core.plans.goal import not_reached
 from reassign.core.plans.model import GoalSeen, Planned
 from reassign.errors import ConflictError
 from reassign.kafka.client import StillValid
+from reassign.kube.events import EventRecorder
 from reassign.planning.problem import model
-from tests.unit.configs import broker, copy
+from tests.unit.configs import broker, copy, topic
 from tests.unit.sim import SimKafka
 from tests.unit.throttled_brokers import NOTHING_SET, Client
 from tests.unit.world import Brokers, KilledError, Kube, Object, World, api_object, cluster_record
@@ -72,19 +78,34 @@ class ApiServer(Kube):
         """The names of the waves that were let go."""
         self.suspended: list[str] = []
         """The names of the waves that were suspended."""
-        self.left: int | None = None
-        """After how many more writes the process is killed."""
+        self.at: int | None = None
+        """The write, counted from now, that `fails`."""
+        self.fails: Callable[[], BaseException] = KilledError
+        self.lands = True
+        """Whether what fails has landed all the same."""
         self.writes: list[str] = []
         self.wrong: list[str] = []
         """What must not happen, and did."""
 
-    def has_written(self, what: str) -> None:
-        """A write has landed, and here the process may end."""
+    @contextmanager
+    def writing(self, what: str, *, to_kafka: bool = False) -> Iterator[None]:
+        """A write, which fails before or after it has landed where that is asked for."""
+        counts = self.at is not None and (self.fails is KilledError or not to_kafka)
+        self.at = self.at - 1 if counts and self.at else self.at
+        fails = counts and self.at == 0
+        if fails:
+            self.at = None
+            if not self.lands:
+                raise self.fails()
+        yield
         self.writes.append(what)
-        if self.left is not None:
-            self.left -= 1
-            if self.left <= 0:
-                raise KilledError
+        if fails:
+            raise self.fails()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the write that is to fail has failed."""
+        return self.at is None
 
     def _write(self, obj: Object, change: Callable[[Object], None]) -> Object:
         if obj["metadata"]["uid"] not in self.objects:
@@ -102,53 +123,51 @@ class ApiServer(Kube):
         meta = obj["metadata"]
         if self.find(obj["kind"], meta["name"]):
             raise ConflictError("already exists")
-        self.made.append(f"{obj['kind']} {meta['name']}")
-        again = sum(name == self.made[-1] for name in self.made) - 1
+        name = f"{obj['kind']} {meta['name']}"
+        again = self.made.count(name)
         uid = f"uid-{meta['name']}" + (f"-again-{again}" if again else "")
         made = api_object(obj["kind"], meta["name"], deepcopy(obj["spec"]))
         made["metadata"] |= {"uid": uid, "creationTimestamp": f"{self.now():%Y-%m-%dT%H:%M:%SZ}"}
         made["metadata"] |= {key: deepcopy(value) for key, value in meta.items() if key not in made["metadata"]}
         if obj["kind"] == "ReassignmentRecord":
             del made["status"]
-        self.objects[uid] = made
-        self.has_written(f"create {self.made[-1]}")
+        with self.writing(f"create {name}"):
+            self.objects[uid] = made
+            self.made.append(name)
         return deepcopy(made)
 
     async def add_finalizer(self, obj: Object) -> Object:
         held = obj["metadata"].get("finalizers") or []
         if FINALIZER in held:
             return obj
-        written = self._write(obj, lambda new: new["metadata"].update(finalizers=[*held, FINALIZER]))
-        self.has_written(f"hold {obj['kind']} {obj['metadata']['name']}")
-        return written
+        with self.writing(f"hold {obj['kind']} {obj['metadata']['name']}"):
+            return self._write(obj, lambda new: new["metadata"].update(finalizers=[*held, FINALIZER]))
 
     async def remove_finalizer(self, obj: Object) -> Object | None:  # type: ignore[override]
         if obj["metadata"]["uid"] not in self.objects:
             return None
         kept = [name for name in obj["metadata"].get("finalizers") or [] if name != FINALIZER]
-        written = self._write(obj, lambda new: new["metadata"].update(finalizers=kept))
-        if written["metadata"].get("deletionTimestamp") and not kept:
-            del self.objects[written["metadata"]["uid"]]
-        self.has_written(f"release {obj['kind']} {obj['metadata']['name']}")
+        with self.writing(f"release {obj['kind']} {obj['metadata']['name']}"):
+            written = self._write(obj, lambda new: new["metadata"].update(finalizers=kept))
+            if written["metadata"].get("deletionTimestamp") and not kept:
+                del self.objects[written["metadata"]["uid"]]
         return written
 
     async def write_status(self, obj: Object, status: Object) -> Object:
-        written = await super().write_status(obj, status)
-        self.has_written(f"status {obj['kind']} {obj['metadata']['name']}")
-        return written
+        with self.writing(f"status {obj['kind']} {obj['metadata']['name']}"):
+            return await super().write_status(obj, status)
 
     async def write_record(self, obj: Object, spec: Object, *, held: bool) -> Object:
-        written = await super().write_record(obj, spec, held=held)
-        self.has_written(f"record {obj['metadata']['name']}")
-        return written
+        with self.writing(f"record {obj['metadata']['name']}"):
+            return await super().write_record(obj, spec, held=held)
 
     async def suspend(self, obj: Object, suspended: bool) -> Object:
         name = obj["metadata"]["name"]
         if not suspended:
             self._may_start(obj)
-        written = await super().suspend(obj, suspended)
-        (self.suspended if suspended else self.started).append(name)
-        self.has_written(f"{'suspend' if suspended else 'start'} {name}")
+        with self.writing(f"{'suspend' if suspended else 'start'} {name}"):
+            written = await super().suspend(obj, suspended)
+            (self.suspended if suspended else self.started).append(name)
         return written
 
     def _may_start(self, wave: Object) -> None:
@@ -166,13 +185,12 @@ class ApiServer(Kube):
 
     async def delete(self, obj: Object) -> Object | None:
         uid = obj["metadata"]["uid"]
-        if uid in self.objects and obj["metadata"].get("finalizers"):
-            at = f"{self.now():%Y-%m-%dT%H:%M:%SZ}"
-            written = self._write(obj, lambda new: new["metadata"].update(deletionTimestamp=at))
-        else:
-            written = self.objects.pop(uid, None) and None
-        self.has_written(f"delete {obj['kind']} {obj['metadata']['name']}")
-        return written
+        with self.writing(f"delete {obj['kind']} {obj['metadata']['name']}"):
+            if uid in self.objects and obj["metadata"].get("finalizers"):
+                at = f"{self.now():%Y-%m-%dT%H:%M:%SZ}"
+                return self._write(obj, lambda new: new["metadata"].update(deletionTimestamp=at))
+            self.objects.pop(uid, None)
+        return None
 
     def collect_garbage(self) -> None:
         """Delete what no owner is left of, and in the foreground dependents first."""
@@ -207,7 +225,7 @@ class EmptiedBrokers(Brokers):
         super().__init__(kafka, kube)
         self._api = kube
         self.client = Client(copy(NOTHING_SET))
-        self.client.store |= {topic: {} for topic in self.client.store}
+        self.client.store |= {topic(tp.topic): {} for tp in kafka.replicas} | {broker(6): {}}
         self.factor = 1
         self.voters: frozenset[int] | None = frozenset()
         self.lists_fenced = True
@@ -264,28 +282,29 @@ class EmptiedBrokers(Brokers):
         for change in changes:
             assert not self._is_down(change.key.resource), f"{change} is of a broker that is down"
             self.between("change")
-            put(self.client.store[change.key.resource], change)
+            with self._api.writing(f"config {change}", to_kafka=True):
+                put(self.client.store[change.key.resource], change)
             outcomes[change] = APPLIED
             self.see()
-            self._api.has_written(f"config {change}")
         return outcomes
 
     async def perform(self, steps: Sequence[Step], still_valid: StillValid | None = None) -> dict[Step, Outcome]:
         before = set(self._kafka.reassignments)
-        outcomes = await super().perform(steps, still_valid)
-        self.begun += sorted(set(self._kafka.reassignments) - before)
-        if outcomes:
-            self._api.has_written(f"steps {sorted(map(str, outcomes))}")
+        if not steps:
+            return {}
+        with self._api.writing(f"steps {sorted(map(str, steps))}", to_kafka=True):
+            outcomes = await super().perform(steps, still_valid)
+            self.begun += sorted(set(self._kafka.reassignments) - before)
         return outcomes
 
     async def unregister(self, number: int, via: int | None) -> Outcome:
         self.between("unregister")
         assert self._kafka.brokers[number].fenced, f"broker {number} is up"
         assert not any(number in replicas for replicas in self._kafka.replicas.values())
-        self.unregistered.append(number)
-        if not self.loses_unregister:
-            del self._kafka.brokers[number]
-        self._api.has_written(f"unregister {number}")
+        with self._api.writing(f"unregister {number}", to_kafka=True):
+            self.unregistered.append(number)
+            if not self.loses_unregister:
+                del self._kafka.brokers[number]
         return APPLIED
 
 
@@ -315,7 +334,7 @@ class Evacuation:
         drained, avoid = set(goal.drain_brokers or ()), set(goal.avoid_brokers or ())
         up = live_brokers(self.kafka.brokers) - drained - avoid
         moves = [
-            (tp, row, tuple(min(up - {*row}) if number in drained else number for number in row))
+            (tp, row, _without(drained, row, sorted(up - {*row})))
             for tp, row in sorted(self.kafka.replicas.items())
             if drained & {*row} and tp not in self.kafka.reassignments
         ]
@@ -345,6 +364,12 @@ class Evacuation:
         return {"apiVersion": version, "kind": "PartitionReassignment", "metadata": metadata, "spec": spec}
 
 
+def _without(drained: Collection[int], row: Sequence[int], free: Sequence[int]) -> tuple[int, ...]:
+    """Replicas with the first free brokers in place of those that are drained."""
+    others = iter(free)
+    return tuple(next(others) if number in drained else number for number in row)
+
+
 class Decommissioning(World):
     """Broker 1 has a replica of A and B, and is to be emptied by `old`. Broker 5 has none; no broker has C at first."""
 
@@ -369,6 +394,7 @@ class Decommissioning(World):
         self.apply(**spec)
 
     async def _connect(self, *_: object, **__: object) -> EmptiedBrokers:
+        self.brokers.see()
         return self.brokers
 
     @asynccontextmanager
@@ -381,21 +407,39 @@ class Decommissioning(World):
         obj["metadata"]["creationTimestamp"] = f"{self.clock.now():%Y-%m-%dT%H:%M:%SZ}"
         self.put(obj)
 
+    def new_loop(self) -> ClusterLoop:
+        """One of a new process; it connects by itself."""
+        kube: Any = self.kube
+        writer = Writer(kube, EventRecorder(kube, "test"), self.store, self.metrics)
+        plans, health = Plans(self.store, kube, writer, self.planner), Health(60, [])
+        return ClusterLoop(("kafka", "main"), self.store, kube, writer, self.metrics, health, lambda: None, plans)
+
     def restart(self) -> None:
         """The process is new: what it knew is lost."""
-        self.kube.left = None
         self.planner = Planner(self.work)
         self.store = Store(self.clock.monotonic)
         self.store.take_over([*deepcopy(self.kube.objects).values()], {})
         self.loop = self.new_loop()
 
-    def tick(self, times: int = 1, until: Callable[[], bool] | None = None, seconds: float = TICK) -> None:
-        """As the loop of the operator; what is begun in one tick goes on between it and the next, as brokers do."""
+    def tick(
+        self,
+        times: int = 1,
+        until: Callable[[], bool] | None = None,
+        seconds: float = TICK,
+        *,
+        safely: bool = False,
+        bugs: bool = False,
+    ) -> None:
+        """As the loop of the operator; what is begun in one tick goes on between it and the next, as brokers do.
+
+        `safely`: an error ends one tick, and not the loop. There are no bugs unless that is said.
+        """
 
         async def ticks() -> None:
             for _ in range(80 if until else times):
                 self.clock.seconds += seconds
-                await self.tick_once()
+                await self.tick_once(safely=safely)
+                assert bugs or self.loop._bug is None, self.loop._bug
                 if until and until():
                     return
             if until is not None:
@@ -403,8 +447,8 @@ class Decommissioning(World):
 
         asyncio.run(ticks())
 
-    async def tick_once(self) -> None:
-        await self.loop._tick()
+    async def tick_once(self, *, safely: bool = False) -> None:
+        await (self.loop._safe_tick() if safely else self.loop._tick())
         for _ in range(8):
             await asyncio.sleep(0)
         for tp in list(self.kafka.reassignments) if self.copies else ():
@@ -428,10 +472,22 @@ class Decommissioning(World):
     def run(self, times: int = 1, until: Callable[[], bool] | None = None) -> None:
         """Tick, and have another process go on where one is killed."""
         try:
-            self.tick(times, until)
+            self.tick(times, until, safely=True)
         except KilledError:
             self.restart()
-            self.tick(times, until)
+            self.tick(times, until, safely=True)
+
+    def sweep(self, times: int = 1, seconds: float = TICK) -> None:
+        """As the supervisor does while there is no KafkaCluster."""
+        kube, unused = self.kube, None
+        supervisor = Supervisor(self.store, kube, self.loop.writer, self.loop.plans, (), unused)  # type: ignore[arg-type]
+        supervisor.listing.scopes[""].due = float("inf")
+        supervisor._serving = True
+        for _ in range(times):
+            self.clock.seconds += seconds
+            asyncio.run(supervisor._sweep_once())
+            self.kube.collect_garbage()
+            self.watch()
 
     def pauses(self, times: int) -> list[float]:
         """How long the loop waits after each of its next reconciliations."""

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from reassign.core.claim import ClaimState
 from reassign.core.model.snapshot import Broker
-from reassign.errors import ApiServerError
+from reassign.errors import ApiServerError, ClusterError, Reason
+from reassign.kafka.claim import Membership
 from tests.unit.decommission_world import A, B, C, Decommissioning
-from tests.unit.world import Object, api_object
+from tests.unit.world import KilledError, Object, api_object
 
 Change = Callable[[Decommissioning], None]
 
@@ -302,6 +304,57 @@ def test_an_unreadable_one_keeps_its_cordon(approved: Decommissioning) -> None:
     approved.restart()
     approved.tick(30)
     assert (approved.cordons(), approved.recorded_cordons()) == ({1}, {1})
+
+
+def test_one_that_is_new_says_why_brokers_cannot_be_read(
+    approved: Decommissioning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> object:
+        raise ClusterError(Reason.NOT_AUTHORIZED, "grant DESCRIBE on Cluster")
+
+    approved.until("Empty")
+    monkeypatch.setattr(approved.brokers, "observe_brokers", refused)
+    approved.tick(until=lambda: approved.loop.decommissions.watch.failed is not None)
+    approved.apply("new", [3])
+    approved.until("NotAuthorized", "new", seconds=20)
+
+
+def claims(world: Decommissioning, state: ClaimState) -> None:
+    """So much is known of the claims of other installations."""
+
+    def keep(membership: Membership) -> None:
+        membership.state = state
+
+    world.brokers.keep = keep  # type: ignore[attr-defined]
+    world.loop.observer.installation = "ours"
+
+
+UNDECIDED, FREE = ClaimState(float("inf")), ClaimState(0.0, True)
+
+
+def test_no_broker_is_cordoned_before_the_claim_is_known(approved: Decommissioning) -> None:
+    approved.tick(until=lambda: "approval" in approved.record())
+    approved.restart()
+    claims(approved, UNDECIDED)
+    approved.tick(20)
+    assert not approved.cordons()
+    claims(approved, FREE)
+    approved.until("Empty")
+    assert approved.cordons() == {1}
+
+
+def test_no_broker_is_unregistered_before_the_claim_is_known(world: Decommissioning) -> None:
+    world.edit(approval="NotRequired")
+    world.until("Empty")
+    world.down(1)
+    world.tick(30)
+    world.edit(unregister="WhenDown")
+    world.restart()
+    claims(world, UNDECIDED)
+    world.tick(20)
+    assert (world.brokers.unregistered, world.reason()) == ([], "Empty")
+    claims(world, FREE)
+    world.until("Unregistered")
 
 
 def as_another(name: str = "old-1", **spec: Any) -> Object:
@@ -633,29 +686,13 @@ def test_a_restart_suspends_no_wave_under_way(approved: Decommissioning) -> None
     assert approved.kube.suspended == []
 
 
-def test_a_life_is_the_same_wherever_the_process_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    after = 0
-    while not lived(monkeypatch, after := after + 1):
-        pass
-    assert after > 40
-
-
-def lived(monkeypatch: pytest.MonkeyPatch, after: int) -> bool:
-    """Have one live whose process is killed after so many writes; return whether it was not."""
-    with monkeypatch.context() as patch:
-        world = Decommissioning(patch, approval="NotRequired", unregister="WhenDown")
-        world.kube.left = after
-        world.run(until=lambda: world.reason() == "Empty")
-        world.down(1)
-        world.run(until=lambda: world.reason() == "Unregistered")
-        world.run(5)
-        assert sorted(set(world.brokers.begun)) == [A, B]
-        assert world.brokers.unregistered == [1]
-        assert world.plans() == ["old-1"]
-        plans = [name for name in world.kube.made if name.startswith("ReassignmentPlan")]
-        assert len(plans) == 1
-        assert len(world.waves()) == 2
-        begun = world.record()["approval"]["begunBytes"]
-        assert begun == 200, world.kube.writes[after - 1]
-        world.assert_nothing_left(unregistered=[1])
-        return world.kube.left is not None and world.kube.left > 0
+def test_a_plan_whose_process_ends_before_its_waves_is_made_for_its_owner(world: Decommissioning) -> None:
+    world.tick(until=lambda: world.record().get("plan", {}).get("number") == 1)
+    world.kube.at = 1
+    with pytest.raises(KilledError):
+        world.tick(10)
+    assert (world.plans(), world.waves()) == (["old-1"], [])
+    world.work.jobs.clear()
+    world.restart()
+    world.until("AwaitingApproval")
+    assert [(job.plan.name, job.owned) for job in world.work.jobs] == [("old-1", True)]

@@ -12,10 +12,19 @@ import pytest
 from reassign.api.goal import Awareness, By, GoalPart
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
-from reassign.controller.plans.job import goal_of, known_topics, permitted, plan_of, work_out
+from reassign.controller.plans.job import (
+    Job,
+    evacuation_of,
+    goal_of,
+    known_topics,
+    permitted,
+    plan_of,
+    work_out,
+    worked_out,
+)
 from reassign.controller.plans.planner import SECONDS
 from reassign.controller.plans.subprocess import run_in_subprocess
-from reassign.core.model.snapshot import Broker, LogDir, Snapshot, TopicPartition
+from reassign.core.model.snapshot import Broker, LogDir, Partition, Snapshot, TopicPartition
 from reassign.core.model.steps import Alter
 from reassign.core.plans.model import GoalSeen, Planned
 from reassign.core.survey import survey
@@ -253,3 +262,30 @@ def test_a_namespace_reads_of_its_own_topics_that_may_not_be_seen() -> None:
     assert "a-hidden" in goal_of(asked, known_topics(seen)).include
     [unmet] = unseen_goals(seen, goal_of(asked, known_topics(seen)))
     assert unmet.what == "1 log (7 B) on broker 1, to be emptied, of topics that could not be read: a-hidden"
+
+
+def cut_off(*, avoid: tuple[int, ...] = ()) -> tuple[Job, Snapshot]:
+    """Broker 1 is down, and has the only replica in sync of A; B has another one on broker 3."""
+    kafka = SimKafka({A: (1, 2), B: (1, 3)})
+    kafka.brokers[1] = Broker(1, "r1", fenced=True)
+    found = kafka.snapshot()
+    a, b = found.topics["a"], found.topics["b"]
+    alone = replace(a, partitions={0: Partition((1, 2), frozenset({1}), None, frozenset({1}))})
+    other = replace(b, partitions={0: Partition((1, 3), frozenset({3}), 3, frozenset({1}))})
+    goal = {"drainBrokers": [1], "scope": "Drained"} | ({"avoidBrokers": [*avoid]} if avoid else {})
+    return job(goal=goal), replace(found, topics={**found.topics, "a": alone, "b": other})
+
+
+def test_a_plan_with_an_owner_is_made_as_it_was_worked_out() -> None:
+    its, snapshot = cut_off()
+    made = evacuation_of(its, snapshot, survey(snapshot))
+    worked = worked_out(its._replace(owner="uid-owner"), snapshot, survey(snapshot))
+    assert [wave.digest for wave in made.waves] == [wave.digest for wave in worked.planned.waves]
+    assert [entry["topic"] for wave in made.manifests for entry in wave["spec"]["partitions"]] == ["b"]
+
+
+def test_a_plan_with_an_owner_is_not_made_in_part() -> None:
+    its, snapshot = cut_off(avoid=(0, 2, 4, 5))
+    with pytest.raises(PlanningError) as error:
+        evacuation_of(its, snapshot, survey(snapshot))
+    assert error.value.reason == Reason.DRAIN_INCOMPLETE

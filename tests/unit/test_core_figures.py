@@ -103,13 +103,6 @@ def test_replicas_left_stay_while_kafka_is_unreachable() -> None:
     assert left(run) == 2
 
 
-def test_replicas_left_of_one_not_judged_yet_are_not_known() -> None:
-    run = Decommissions(orders((5, 1), (2, 5), (1, 2)))
-    it = run.apply(approval="NotRequired")
-    run.until("WaveInFlight")
-    assert replicas_left([it.resource], replace(run.decide(), decommissions={})) == 0
-
-
 # --- Windows ---
 
 NIGHTLY = Window(cron="0 22 * * *", duration_seconds=3600)

@@ -99,13 +99,9 @@ def _left_over(throttle: ConfigDecision, snapshot: Snapshot) -> int:
 
 
 def replicas_left(decommissions: Iterable[DecommissionResource], decision: AutomationDecision) -> int:
-    """Count the replicas that are left on the brokers of BrokerDecommissions at work: approved and not suspended.
-
-    Of those about which nothing is decided, as before the first reading of a process, none are known.
-    """
+    """Count the replicas that are left on the brokers of BrokerDecommissions at work: approved and not suspended."""
     at_work = [it for it in decommissions if it.approved and not (it.spec.suspend or it.deleted or it.finished)]
-    judged = (found for it in at_work if (found := decision.decommissions.get(it.uid)))
-    return sum(found.status.replicas_left or 0 for found in judged)
+    return sum(decision.decommissions[it.uid].status.replicas_left or 0 for it in at_work)
 
 
 def is_past_windows(

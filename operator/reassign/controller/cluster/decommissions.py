@@ -96,9 +96,11 @@ class DecommissionStage:
             _unregister(client),
         )
         decision = self.automation.decide(self.key, inputs, now, self._unread(those))
+        self.replicas_left = replicas_left(those, decision)
         if inputs.seen is READING:  # what was said before a restart stays said until more is known
             decision = _of_those_that_end(decision, those)
-        self.replicas_left = replicas_left(those, decision)
+        if hold.claim and hold.claim.undecided:
+            decision = replace(decision, cordons=decision.cordons & self.cordons)
         new = frozenset(broker for broker in decision.cordons - self.cordons if self._may_be_set(broker))
         if new and not await self.automation.unchanged(it for it in those if it.brokers & new):
             decision = replace(decision, cordons=decision.cordons - new)
@@ -133,8 +135,11 @@ class DecommissionStage:
         return self.watch.look(connection, pinned, brokers, snapshot, seconds, wake)
 
     def _unread(self, those: Sequence[DecommissionResource]) -> frozenset[str]:
-        """Return the decommissions, by uid, that were made since the last reading began."""
-        read = self.watch.memory.read
+        """Return the decommissions, by uid, that were made since the last reading began, while there is one to come.
+
+        Where readings fail they are judged all the same, so that their statuses say why.
+        """
+        read = None if self.watch.failed else self.watch.memory.read
         return frozenset(it.uid for it in those if read and self._began[it.uid] > read.at and not it.record.approval)
 
     def _seen(
@@ -142,6 +147,8 @@ class DecommissionStage:
     ) -> BrokersSeen | Problem:
         if hold.hold:
             return render(hold.hold, permission_of(cluster).audience(self.key[0]))
+        if hold.claim and hold.claim.undecided:
+            return READING
         memory = self.watch.memory
         seen = memory.seen(snapshot, self._states, cordons)
         fresh = memory.read is not None and now - memory.read.at <= COUNT_HOLDS_SECONDS

@@ -141,9 +141,9 @@ class Automation:
         """
         orders, pauses, judged = recorded_orders(self._store, key), list[float](), decision.judged
         unseen = isinstance(inputs.seen, Problem) or not inputs.seen.forwarded
+        held = {uid for uid, it in orders.owners.items() if not _goes_on(it, judged, unseen=unseen)}
         given = {
-            uid: order if order.retired or _goes_on(orders.owners[uid], judged, unseen=unseen) else PlanOrder()
-            for uid, order in orders.given.items()
+            uid: PlanOrder() if uid in held and not order.retired else order for uid, order in orders.given.items()
         }
         for uid, error in decision.errors.items():
             log.error("failed unexpectedly", uid=uid, exc_info=error)
@@ -217,6 +217,7 @@ class Automation:
             except ReassignError as error:
                 log.warning("refused", step=type(step).__name__, reason=error.reason, error=error.message)
                 status = refused(it, status, Problem(error.reason, error.message), self._kube.now())
+                acted = False
                 break
         now = next((o for o in self._store.decommissions(_key(it)) if o.uid == it.uid), None)
         if isinstance(now, DecommissionResource) and (now.generation, now.deleted) == (it.generation, it.deleted):

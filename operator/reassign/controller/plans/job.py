@@ -33,6 +33,7 @@ from reassign.core.plans.model import GoalSeen, Manifest, Planned, PlanResource,
 from reassign.errors import PlanningError, Reason
 from reassign.inspect.cluster import observe, read_only
 from reassign.kafka.connection import Connection
+from reassign.text import listed
 
 if TYPE_CHECKING:
     from reassign.planning.problem.model import Balance, Certificate, Cluster, PlacementGoal, UnmetGoal
@@ -51,6 +52,8 @@ class Job(NamedTuple):
     allowed: tuple[str, ...]
     owner: str | None = None
     """The uid of the object that the plan is worked out for, where there is no object of the plan itself."""
+    owned: bool = False
+    """Whether the plan has an owner: then it is made as it is worked out for that, and not in part."""
 
     @property
     def uid(self) -> str:
@@ -98,7 +101,9 @@ def work_out(job: Job) -> Planned | GoalSeen | WorkedOut:
     cluster = survey(snapshot)
     if job.owner:
         return worked_out(job, snapshot, cluster)
-    return goal_seen(job, layout_seen(snapshot), cluster) if job.plan.planned else plan_of(job, cluster)
+    if job.plan.planned:
+        return goal_seen(job, layout_seen(snapshot), cluster)
+    return evacuation_of(job, snapshot, cluster) if job.owned else plan_of(job, cluster)
 
 
 async def _observe(job: Job) -> Snapshot:
@@ -140,7 +145,13 @@ def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
     drained = frozenset(job.plan.spec.goal.drain_brokers or ())
     rows = sourceless(snapshot, cluster)
     replicas = {row: cluster.replicas[row] for row in rows}
-    left_out = [row for row, its in replicas.items() if drained & {*cluster.brokers[its[its >= 0]].tolist()}]
+    excluded = job.plan.spec.topics.exclude or ()
+    left_out = [
+        row
+        for row, its in replicas.items()
+        if drained & {*cluster.brokers[its[its >= 0]].tolist()}
+        and not matches(cluster.topics[cluster.topic[row]], excluded)
+    ]
     in_flight = cluster.in_flight.copy()
     in_flight[rows] = True
     up = frozenset(cluster.brokers[cluster.alive].tolist())
@@ -152,6 +163,14 @@ def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
         incomplete=tuple(one.what for one in unmet if one.part is GoalPart.DRAIN and one.cause is None),
         left_out=tuple(partition_name(cluster, row) for row in left_out),
     )
+
+
+def evacuation_of(job: Job, snapshot: Snapshot, cluster: Cluster) -> Planned:
+    """Make a plan whose owner has had it created, where what was worked out for that was lost in a restart."""
+    found = worked_out(job, snapshot, cluster)
+    if found.incomplete:
+        raise PlanningError(Reason.DRAIN_INCOMPLETE, f"would stay: {listed(found.incomplete)}")
+    return found.planned
 
 
 def plan_of(job: Job, cluster: Cluster) -> Planned:

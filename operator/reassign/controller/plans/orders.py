@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reassign.api.limits import MAX_WAVES
 from reassign.controller.objects.reading import Unreadable, controller_of, wish
 from reassign.controller.objects.store import Store
 from reassign.core.automation.model import DecommissionResource
@@ -17,7 +18,7 @@ NOTHING = PlanOrder()
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """Orders, and the objects that gave them, by the uid of the plan."""
+    """Orders, and the objects that gave them where these can be read, by the uid of the plan."""
 
     given: Mapping[str, PlanOrder] = field(default_factory=dict)
     owners: Mapping[str, DecommissionResource] = field(default_factory=dict)
@@ -28,12 +29,20 @@ class Orders:
 
 
 def recorded_orders(store: Store, key: ClusterKey) -> Orders:
-    """Return what follows from the records alone: what has begun goes on, and nothing else begins."""
-    owners = {it.uid: it for it in store.decommissions(key) if isinstance(it, DecommissionResource)}
+    """Return what follows from the records alone: what has begun goes on, and nothing else begins.
+
+    So it is of a plan whose owner, or whose record, cannot be read: no user may approve it meanwhile.
+    """
+    those = store.decommissions(key)
+    owners = {it.uid: it for it in those if isinstance(it, DecommissionResource)}
+    unread = {it.uid for it in those if isinstance(it, Unreadable)}
     recorded = {it.record.plan.uid: it for it in owners.values() if it.record.plan}
     given, of = dict[str, PlanOrder](), dict[str, DecommissionResource]()
-    for plan in store.plans(key) if owners else ():
-        owner = recorded.get(plan.uid) or owners.get(_controller(store, plan) or "")
+    for plan in store.plans(key) if those else ():
+        controller = _controller(store, plan) or ""
+        if controller in unread:
+            given[plan.uid] = PlanOrder(waves=MAX_WAVES, starts=False)
+        owner = recorded.get(plan.uid) or owners.get(controller)
         if isinstance(plan, PlanResource) and owner and (order := _recorded(owner, plan)):
             given[plan.uid], of[plan.uid] = order, owner
     return Orders(given, of)

@@ -152,11 +152,15 @@ class Plans:
     ) -> float | None:
         """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
         permission, throttle = permission_of(cluster), ConfigRules.of(cluster.spec)
+        key = cluster.metadata.namespace, cluster.metadata.name
+        owned = recorded_orders(self._store, key).owners.keys()
 
         def job(plan: PlanResource) -> Job | None:
             allowed = permission.allowed.get(plan.namespace)
             pinned = self._store.cluster_id(cluster.metadata.uid)
-            return Job(plan, cluster, pinned, connection, allowed) if connection and allowed else None
+            if not (connection and allowed):
+                return None
+            return Job(plan, cluster, pinned, connection, allowed, owned=plan.uid in owned)
 
         def seen_by(plan: PlanResource, wave: Resource | None) -> ObservedCluster:
             topics = sorted({tp.topic for tp in wave.asked}) if wave else ()
@@ -164,7 +168,6 @@ class Plans:
             refused = out_of_bounds(plan.spec.template.throttle, throttle, "spec.template.throttle")
             return permission.of_namespace(plan.namespace) or withdrawn or refused or observed
 
-        key = cluster.metadata.namespace, cluster.metadata.name
         judged = frozenset(resource.uid for resource in resources)
         return await self.serve(key, PlanInputs(seen_by, judged, job, wake, permission, goals, is_settled, orders))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from reassign.core.automation.model import BrokerSeen, BrokersSeen, LogsRead
-from reassign.core.automation.timers import Timer
+from reassign.core.automation.timers import GREATEST_GAP_SECONDS, Timer, counts
 from reassign.core.configs.cordons import CordonState
 from reassign.core.model.layout import Layout, showing
 from reassign.core.model.snapshot import Reassignment, Snapshot, TopicPartition, cordoned, live_brokers
@@ -46,6 +46,8 @@ class BrokersMemory:
     """Since when brokers were seen to be cordoned."""
     down: Mapping[int, float] = field(default_factory=dict)
     """Since when registered brokers were seen to be fenced."""
+    observed_at: float = -inf
+    """When an observation counted last."""
 
     def take(self, read: BrokersRead) -> BrokersMemory:
         """Return the memory after a reading. A broker that did not report all of its logs has not answered."""
@@ -60,14 +62,22 @@ class BrokersMemory:
         return replace(self, read=read, logs=logs)
 
     def observe(self, snapshot: Snapshot, cordons: Set[int], now: float) -> BrokersMemory:
-        """Return the memory after an observation; `cordons` are the brokers that were to be cordoned before it."""
+        """Return the memory after an observation; `cordons` are the brokers that were to be cordoned before it.
+
+        After a long gap what is seen begins anew, since it may have ended and begun again meanwhile.
+        """
+        wanted = {broker: self.wanted.get(broker, now) for broker in cordons}
+        if not counts(snapshot):
+            return replace(self, wanted=wanted)
         live = live_brokers(snapshot.brokers)
         closed = {broker for broker in live if self._cordoned(broker, snapshot, cordons)}
+        before = self if now - self.observed_at <= GREATEST_GAP_SECONDS else BrokersMemory()
         return replace(
             self,
-            wanted={broker: self.wanted.get(broker, now) for broker in cordons},
-            cordoned={broker: self.cordoned.get(broker, now) for broker in closed},
-            down={broker: self.down.get(broker, now) for broker in snapshot.brokers.keys() - live},
+            wanted=wanted,
+            cordoned={broker: before.cordoned.get(broker, now) for broker in closed},
+            down={broker: before.down.get(broker, now) for broker in snapshot.brokers.keys() - live},
+            observed_at=now,
         )
 
     def differs(self, snapshot: Snapshot) -> bool:
