@@ -7,10 +7,10 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS CONTROLLERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e explore demo demo-plan demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-decommission bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e explore demo demo-plan demo-decommission demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-decommission bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
 
 help:  ## list the targets
-	@sed -nE 's/^([a-z0-9 -]+):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "%-16s  %s\n", $$1, $$2 }'
+	@sed -nE 's/^([a-z0-9 -]+):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "%-17s  %s\n", $$1, $$2 }'
 
 venv: $(VENV)  ## make the virtual environment, .venv, from requirements.lock
 
@@ -28,7 +28,7 @@ $(VENV): requirements.lock
 prepare: $(VENV)  ## install and build what takes long; leave nothing running
 	@$(PLATFORM_COMMAND) prepare
 
-up: $(VENV)  ## start the platform: BROKERS=4 KAFKA_VERSION=4.3.1 ARGOCD=1; then source .local/env
+up: $(VENV)  ## start the platform: BROKERS=4 KAFKA_VERSION=4.3.1 ARGOCD=1; source .local/env
 	@$(PLATFORM_COMMAND) up
 
 down: $(VENV)  ## stop the local platform and leave nothing running
@@ -60,6 +60,10 @@ demo: up  ## watch a manifest move replicas, and another one undone because it i
 demo-plan: BROKERS = 5
 demo-plan: up  ## watch a plan drain a broker over two levels of racks, approved by its digest
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_plan
+
+demo-decommission: BROKERS = 6
+demo-decommission: up  ## watch a broker emptied, stopped, unregistered and replaced, and no record lost
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_decommission
 
 demo-fleet: BROKERS = 4
 demo-fleet: up  ## watch a fleet planned on Spark, and the platform's plan carried out
@@ -113,7 +117,7 @@ bench-fleet-pods: $(VENV)  ## the same as a Job on the local platform, with 1, 2
 	@$(PLATFORM_COMMAND) up node
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.fleet_pods $(OPTIONS)
 
-crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, docs/reference and others
+crds: $(VENV)  ## write what comes from the code: crds/, the chart's copy, docs/reference, others
 	PYTHONPATH=operator $(PYTHON) -m reassign.api.crd crds charts/kafka-reassign-operator/files/crds
 	PYTHONPATH=deploy/local $(PYTHON) -m localplatform.chart_readme
 	PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.api.chart_values

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from localplatform import argocd as platform
 from localplatform import prerequisites
 from localplatform.argocd import ArgoCd, Object
 from localplatform.controlplane import start_controllers
 from localplatform.processes import TIMEOUT, wait_until
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.fleet.emit import ASKED, SYNC_OPTIONS, SYNC_WAVE
 from tests.benchmarks.apart import API, CLUSTER, NAMESPACE, Apart, apart
 
@@ -36,9 +37,9 @@ class Site:
     def folder(self) -> str:
         return f"clusters/{self.name}"
 
-    def topic(self, partitions: int = 2, size: int = 0) -> None:
-        """On the brokers 0 and 1; known to all when it returns, so that no reading of the operator misses it."""
-        self.bench.kafka.create(self.name, [[0, 1]] * partitions, size)
+    def topic(self, partitions: int = 2, size: int = 0, on: tuple[int, ...] = (0, 1)) -> None:
+        """On these brokers; known to all when it returns, so that no reading of the operator misses it."""
+        self.bench.kafka.create(self.name, [on] * partitions, size)
         for server in self.bench.kafka.bootstrap_servers.split(","):
             found = AdminClient({"bootstrap.servers": server, "log_level": 0})
             self.eventually(
@@ -94,6 +95,12 @@ class Site:
         found = self.bench.replicas(self.name)
         return [found[number] for number in sorted(found)]
 
+    def cordoned(self, broker: int) -> bool:
+        """Whether any directory of a broker is to take no new replicas, as its configuration says."""
+        resource = ConfigResource(ResourceType.BROKER, str(broker))
+        [found] = self.bench.kafka.ask(lambda admin: admin.describe_configs([resource])).values()
+        return bool(found[CORDONED_LOG_DIRS].value)
+
     def compared_since(self, moment: datetime) -> Callable[[], bool]:
         """Whether Argo CD has compared twice since then: the first comparison may have begun before."""
         seen: set[datetime] = set()
@@ -135,5 +142,5 @@ def site(argo: tuple[Apart, ArgoCd]) -> Iterator[Site]:
     bare = json.dumps([{"op": "remove", "path": "/metadata/finalizers"}])
     if (found.argocd.application(name).get("metadata") or {}).get("finalizers"):
         api.kubectl("-n", platform.NAMESPACE, "patch", "application", name, "--type=json", f"--patch={bare}")
-    for kind in ("reassignmentplans", "partitionreassignments"):
+    for kind in ("brokerdecommissions", "reassignmentplans", "partitionreassignments"):
         api.kubectl("-n", NAMESPACE, "delete", kind, "--all", "--timeout=5m")

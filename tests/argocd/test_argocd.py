@@ -1,14 +1,17 @@
-"""What docs/fleets/manifests.md says of Argo CD, against the real one."""
+"""What docs/fleets/manifests.md and docs/concepts/decommissions.md say of Argo CD, against the real one."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from localplatform import argocd as platform
-from localplatform.argocd import confirm
+from localplatform.argocd import Object, confirm
+from localplatform.console import PlatformError
+from reassign.fleet.emit import SYNC_WAVE
 from tests.argocd.conftest import Site
 from tests.benchmarks.apart import API, CLUSTER, NAMESPACE
 
@@ -90,7 +93,7 @@ def test_a_revert_waits_for_the_running_sync_and_terminate_op_ends_that(site: Si
     revert = site.commit(remove=(f"{site.name}-1", f"{site.name}-2"))
 
     site.eventually("Argo CD has seen the revert", lambda: seen(site, revert))
-    state = site.argocd.application(site.name)["status"]["operationState"]
+    state = operation(site)
     assert (state["phase"], state["syncResult"]["revision"] == revert) == ("Running", False)
     site.argocd.terminate(site.name)
     site.eventually("Argo CD asks", lambda: asks(site))
@@ -157,19 +160,92 @@ def test_users_of_argo_cd_suspend_resume_and_approve(site: Site) -> None:
     site.application()
     site.eventually("it waits for approval", lambda: "digest" in (planned(site).get("status") or {}))
     site.eventually("Argo CD has it", lambda: site.argocd.health_of(site.name, site.name)[0] == "Suspended")
-    act(site, "suspend")
+    act(site, "suspend", "ReassignmentPlan", site.name)
     assert planned(site)["spec"]["suspend"] is True
-    act(site, "resume")
+    act(site, "resume", "ReassignmentPlan", site.name)
     assert planned(site)["spec"]["suspend"] is False
-    act(site, "approve")
+    act(site, "approve", "ReassignmentPlan", site.name)
     site.eventually("it is carried out", lambda: site.argocd.health_of(site.name, site.name)[0] == "Healthy")
     site.eventually("broker 0 is empty", lambda: not any(0 in replicas for replicas in site.replicas()))
 
 
+def test_a_wave_after_a_decommission_is_applied_when_that_is_empty(site: Site) -> None:
+    site.topic(2, SIZE, on=(3, 0))
+    wish = decommission(site, site.name, approval="NotRequired", template=SLOW)
+    wish["metadata"]["annotations"] = {SYNC_WAVE: "0"}
+    node_pool = {"name": f"{site.name}-pool", "namespace": NAMESPACE, "annotations": {SYNC_WAVE: "1"}}
+    site.commit(wish, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": node_pool})
+    site.application()
+    seen: list[str] = []
+
+    def scaled_in() -> bool:
+        if found := site.bench.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{node_pool['name']}"):
+            assert site.bench.condition(site.name, "Empty", "brokerdecommission")
+        if (health := site.argocd.health_of(site.name, site.name)[0]) not in seen[-1:]:
+            seen.append(health)
+        return bool(found) and site.state() == ("Synced", "Healthy")
+
+    site.eventually("it is at work", lambda: site.cordoned(3))
+    site.eventually("the next wave is applied", scaled_in)
+    assert seen == ["Progressing", "Healthy"]
+    assert not any(3 in replicas for replicas in site.replicas())
+    site.commit(remove=(site.name, str(node_pool["name"])))
+    leaves_nothing(site)
+
+
+def test_a_decommission_waits_for_approval_and_a_commit_approves_it(site: Site) -> None:
+    site.topic(on=(3, 0))
+    wish = decommission(site, site.name)
+    site.commit(wish)
+    site.application()
+    site.eventually("it waits for approval", lambda: site.state() == ("Synced", "Suspended"))
+    site.eventually("the sync has ended", lambda: operation(site).get("phase") == "Succeeded")
+    digest = decommissioned(site)["status"]["digest"]
+    assert f"copy status.digest, {digest}," in site.argocd.health_of(site.name, site.name)[1]
+    assert approve_is_offered(site, "BrokerDecommission", site.name)
+    plan = f"{site.name}-1"
+    site.eventually("its plan is below it", lambda: site.argocd.health_of(site.name, plan)[0] == "Suspended")
+    assert not approve_is_offered(site, "ReassignmentPlan", plan)
+    with pytest.raises(PlatformError, match=f"approve the BrokerDecommission {site.name}"):
+        act(site, "approve", "ReassignmentPlan", plan)
+    assert not site.cordoned(3)
+    assert site.replicas() == [[3, 0]] * 2
+    wish["spec"]["approvedDigest"] = digest
+    site.commit(wish)
+    site.eventually("it is empty", lambda: site.state() == ("Synced", "Healthy"))
+    assert not any(3 in replicas for replicas in site.replicas())
+    site.commit(remove=(site.name,))
+    leaves_nothing(site)
+
+
+def test_a_decommission_that_stalls_is_degraded_until_git_removes_it(site: Site) -> None:
+    site.topic(on=(3, 0))
+    wrong = f"{site.name}-wrong"
+    site.commit(decommission(site, wrong, brokers=[99]))
+    site.application()
+    unknown = "UnknownBroker: broker 99 is not registered, and no replica names it"
+    why = f"{unknown}: delete this one, and make another with the right brokers"
+    site.eventually("it says why", lambda: site.argocd.health_of(site.name, wrong) == ("Degraded", why))
+    site.eventually("so does the Application", lambda: site.state() == ("Synced", "Degraded"))
+    site.commit(decommission(site, site.name), remove=(wrong,))
+    site.eventually("another one waits in its place", lambda: site.state() == ("Synced", "Suspended"))
+    assert decommissioned(site, wrong) == {}
+    act(site, "approve", "BrokerDecommission", site.name)
+    site.eventually("it is empty", lambda: site.state() == ("Synced", "Healthy"))
+    assert not any(3 in replicas for replicas in site.replicas())
+    site.commit(remove=(site.name,))
+    leaves_nothing(site)
+
+
 def asks(site: Site) -> bool:
     """Whether Argo CD waits for confirmation; an earlier one does not count for it."""
-    state = site.argocd.application(site.name)["status"].get("operationState", {})
-    return str(state.get("message")).startswith("Waiting for pruning confirmation")
+    return str(operation(site).get("message")).startswith("Waiting for pruning confirmation")
+
+
+def operation(site: Site) -> dict[str, Any]:
+    """The sync that runs, or else the last one."""
+    found: dict[str, Any] = site.argocd.application(site.name)["status"].get("operationState", {})
+    return found
 
 
 def seen(site: Site, commit: str) -> bool:
@@ -204,15 +280,41 @@ def planned(site: Site) -> dict[str, Any]:
     return site.bench.api.get(f"{API}/reassignmentplans/{site.name}") or {}
 
 
-def act(site: Site, action: str) -> None:
-    """Run an action of the plan, as Argo CD's page does."""
-    resource = {
-        "namespace": NAMESPACE,
-        "resourceName": site.name,
-        "group": "kafka.reassign.dev",
-        "version": "v1alpha1",
-        "kind": "ReassignmentPlan",
-        "action": action,
+def decommission(site: Site, name: str, **spec: Any) -> Object:
+    """A BrokerDecommission of the last broker, if no other is named."""
+    return {
+        "apiVersion": "kafka.reassign.dev/v1alpha1",
+        "kind": "BrokerDecommission",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"clusterRef": {"name": CLUSTER}, "brokers": [3], **spec},
     }
+
+
+def decommissioned(site: Site, name: str = "") -> dict[str, Any]:
+    return site.bench.api.get(f"{API}/brokerdecommissions/{name or site.name}") or {}
+
+
+def leaves_nothing(site: Site) -> None:
+    """Once Git has it no more: neither the decommission nor its plan, no cordon, nothing in flight."""
+    site.eventually("it is gone", lambda: not decommissioned(site))
+    assert site.bench.api.get(f"{API}/reassignmentplans/{site.name}-1") is None
+    site.eventually("no cordon is left", lambda: not site.cordoned(3))
+    assert not site.bench.admin.list_partition_reassignments()
+
+
+def act(site: Site, action: str, kind: str, name: str) -> None:
+    """Run an action of a resource, as Argo CD's page does."""
     path = f"/api/v1/applications/{site.name}/resource/actions/v2"
-    site.argocd.ask("POST", path, {"name": site.name, **resource})
+    site.argocd.ask("POST", path, {"name": site.name, **resource(kind, name), "action": action})
+
+
+def approve_is_offered(site: Site, kind: str, name: str) -> bool:
+    path = f"/api/v1/applications/{site.name}/resource/actions?{urlencode(resource(kind, name))}"
+    disabled = {action["name"]: action.get("disabled", False) for action in site.argocd.ask("GET", path)["actions"]}
+    return not disabled["approve"]
+
+
+def resource(kind: str, name: str) -> dict[str, str]:
+    """It, as a request to Argo CD names it."""
+    group = {"group": "kafka.reassign.dev", "version": "v1alpha1", "kind": kind}
+    return {"namespace": NAMESPACE, "resourceName": name, **group}

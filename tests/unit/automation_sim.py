@@ -20,7 +20,7 @@ from reassign.api.reassignment_plan import (
     Wave,
     WaveState,
 )
-from reassign.api.reassignment_record import RecordedDecommission
+from reassign.api.reassignment_record import RecordedDecommission, RecordedPlan
 from reassign.core.automation.decide import AutomationDecision, decide_automation
 from reassign.core.automation.model import (
     AutomationStep,
@@ -271,7 +271,19 @@ class Decommissions:
         if decision.errors:
             raise next(iter(decision.errors.values()))
         self.timers = decision.timers
-        left, running, retired = self.crash_after, dict[str, int](), set[str]()
+        running, retired = dict[str, int](), set[str]()
+        left = self._take(decision, self.crash_after, running, retired)
+        self.crash_after = None
+        self._configure(decision.cordons)
+        if left is not None:
+            raise Crashed
+        for plan in self.plans.values():
+            self._serve(plan, running.get(plan.uid, 0), plan.uid in retired)
+
+    def _take(
+        self, decision: AutomationDecision, left: int | None, running: dict[str, int], retired: set[str]
+    ) -> int | None:
+        """Take the steps, and crash after so many of them; return how many are left until then."""
         self.crash_after = None
         for uid, found in decision.decommissions.items():
             it = next(it for it in self.objects.values() if it.uid == uid)
@@ -285,11 +297,7 @@ class Decommissions:
                 raise Crashed
             if it.name in self.objects:
                 it.status = found.status
-        self._configure(decision.cordons)
-        if left is not None:
-            raise Crashed
-        for plan in self.plans.values():
-            self._serve(plan, running.get(plan.uid, 0), plan.uid in retired)
+        return left
 
     def _perform(self, it: SimDecommission, step: AutomationStep, running: dict[str, int], retired: set[str]) -> None:
         match step:
@@ -305,7 +313,7 @@ class Decommissions:
             case WorkOut(spec):
                 self.worked[it.uid] = self._work_out(spec)
             case CreatePlan(manifest):
-                self._create(it, manifest)
+                self._create(it.record.plan, manifest)
             case RunPlan(plan, waves):
                 assert it.record.plan
                 assert it.record.plan.begun_waves >= waves
@@ -327,10 +335,10 @@ class Decommissions:
                     self.brokers[broker] = GONE
                 self.unregistered.append(broker)
 
-    def _create(self, it: SimDecommission, manifest: Mapping[str, Any]) -> None:
+    def _create(self, recorded: RecordedPlan | None, manifest: Mapping[str, Any]) -> None:
         name, spec = manifest["metadata"]["name"], ReassignmentPlanSpec.parse(manifest["spec"])
-        assert it.record.plan
-        assert (it.record.plan.name, it.record.plan.spec_digest) == (name, plan_spec_digest(spec))
+        assert recorded
+        assert (recorded.name, recorded.spec_digest) == (name, plan_spec_digest(spec))
         assert name not in self.created
         self.created.append(name)
         (owner,) = manifest["metadata"]["ownerReferences"]
@@ -514,14 +522,18 @@ class Decommissions:
         plan.stale = any(self.replicas[tp] != before for tp, (before, _) in current.entries.items())
         if plan.waves.index(current) >= waves or plan.stale or self.execution is not Execution.RUN:
             return
-        owner = next(it for it in self.objects.values() if it.uid == plan.owner)
-        assert owner.resource.approved
-        assert not owner.spec.suspend
-        assert not owner.deleted
+        self._check_owner(plan)
         current.state = WaveState.RUNNING
         self.begun.append(current.name)
         for tp, (_, after) in current.entries.items():
             self.moves[tp] = SimMove(after)
+
+    def _check_owner(self, plan: SimOwnedPlan) -> None:
+        """Whether a wave of a plan may begin."""
+        owner = next(it for it in self.objects.values() if it.uid == plan.owner)
+        assert owner.resource.approved
+        assert not owner.spec.suspend
+        assert not owner.deleted
 
     def _go_on(self) -> None:
         """Let time pass for the brokers and for what is being deleted."""

@@ -231,6 +231,7 @@ class EmptiedBrokers(Brokers):
         self.lists_fenced = True
         self.unregistered: list[int] = []
         self.loses_unregister = False
+        self.refuses_unregister: Outcome | None = None
         self.readings = 0
         self.asked_for_logs: list[set[int]] = []
         self.silent: set[int] = set()
@@ -302,6 +303,8 @@ class EmptiedBrokers(Brokers):
         assert self._kafka.brokers[number].fenced, f"broker {number} is up"
         assert not any(number in replicas for replicas in self._kafka.replicas.values())
         with self._api.writing(f"unregister {number}", to_kafka=True):
+            if self.refuses_unregister:
+                return self.refuses_unregister
             self.unregistered.append(number)
             if not self.loses_unregister:
                 del self._kafka.brokers[number]

@@ -16,10 +16,10 @@ from reassign.api.broker_decommission import (
     BrokerDecommissionStatus,
     CordonWish,
     DecommissionState,
-    PlanOutcome,
     UnregisterWish,
 )
 from reassign.api.crd import definitions
+from reassign.api.made_plan import PlanOutcome
 from reassign.api.reassignment_plan import Approval
 
 DEFINITION = definitions()["kafka.reassign.dev_brokerdecommissions.yaml"]

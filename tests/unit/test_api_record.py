@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from reassign.api.crd import definitions
-from reassign.api.reassignment_record import OwnerKind, ReassignmentRecordSpec, RecordedDecommission
+from reassign.api.reassignment_record import OwnerKind, ReassignmentRecordSpec, RecordedDecommission, RecordedPolicy
 
 SCHEMA = definitions()["kafka.reassign.dev_reassignmentrecords.yaml"]["spec"]["versions"][0]["schema"][
     "openAPIV3Schema"
@@ -73,15 +73,15 @@ def of_decommission(**changes: Any) -> dict[str, Any]:
 def test_a_record_of_an_earlier_version_is_written_back_to_the_byte(text: str) -> None:
     read = ReassignmentRecordSpec.parse(json.loads(text))
     assert json.dumps(read.wire()) == text
-    assert (read.owner_kind, read.decommission) == (None, None)
+    assert (read.owner_kind, read.decommission, read.policy) == (None, None, None)
     jsonschema.validate(json.loads(text), SCHEMA)
 
 
 def test_what_is_added_to_records_has_no_default_that_is_stored() -> None:
     """The API server writes defaults into objects that it reads: a record of an earlier version would change."""
-    assert {"default"}.isdisjoint(SCHEMA["properties"]["decommission"])
-    assert {"default"}.isdisjoint(SCHEMA["properties"]["ownerKind"])
-    assert {"ownerKind", "decommission"}.isdisjoint(SCHEMA["required"])
+    added = {"ownerKind", "decommission", "policy"}
+    assert all("default" not in SCHEMA["properties"][field] for field in added)
+    assert added.isdisjoint(SCHEMA["required"])
 
 
 def test_the_record_of_a_decommission_is_read_and_written_back_the_same() -> None:
@@ -97,6 +97,51 @@ def test_the_record_of_a_decommission_begins_empty() -> None:
     assert ReassignmentRecordSpec.parse(empty).decommission == RecordedDecommission()
 
 
+def policy() -> dict[str, Any]:
+    timer = {"seconds": 61, "observedAt": NOW}
+    plan = {**decommission()["plan"], "trigger": "lost", "kind": "brokerLost", "brokers": [5]}
+    return {
+        "number": 3,
+        "plan": {**plan, "returned": timer},
+        "waiting": {**plan, "moment": NOW},
+        "approval": {**decommission()["approval"], "trigger": "lost", "brokers": [5]},
+        "endedAt": NOW,
+        "brokers": [{"id": 5, "down": timer}, {"id": 6, "cordoned": timer}],
+        "added": {"brokers": [7, 8], "timer": timer},
+        "settled": {"timer": timer, "up": [1, 2], "fenced": [5]},
+        "triggers": [
+            {
+                "name": "saturday",
+                "schedule": {"cron": "0 2 * * 6", "timeZone": "Etc/UTC", "last": NOW},
+                "failures": 2,
+                "lastFailure": "a wave failed",
+                "nextAttempt": {"seconds": 1200, "until": NOW},
+                "nextPlan": {"seconds": 60, "until": NOW},
+                "saw": DIGEST,
+            }
+        ],
+        "liftsCordons": True,
+    }
+
+
+def of_policy(**changes: Any) -> dict[str, Any]:
+    least = json.loads(WRITTEN_BEFORE["the least"])
+    return {**least, "ownerKind": "ReassignmentPolicy", "policy": {**policy(), **changes}}
+
+
+def test_the_record_of_a_policy_is_read_and_written_back_the_same() -> None:
+    jsonschema.validate(of_policy(), SCHEMA)
+    read = ReassignmentRecordSpec.parse(of_policy())
+    assert read.wire() == of_policy()
+    assert read.owner_kind is OwnerKind.REASSIGNMENT_POLICY
+
+
+def test_the_record_of_a_policy_begins_empty() -> None:
+    empty = of_policy() | {"policy": {}}
+    jsonschema.validate(empty, SCHEMA)
+    assert ReassignmentRecordSpec.parse(empty).policy == RecordedPolicy()
+
+
 BAD = {
     "a kind that has no record": of_decommission() | {"ownerKind": "ReassignmentPlan"},
     "a timer below 0": of_decommission(brokers=[{"id": 5, "down": {"seconds": -1, "observedAt": NOW}}]),
@@ -104,6 +149,10 @@ BAD = {
     "a plan without a digest": of_decommission(plan={"number": 1, "name": "old-1"}),
     "a plan before the first": of_decommission(plan={"number": 0, "name": "old-0", "specDigest": DIGEST}),
     "an approval of no bytes that are known": of_decommission(approval={"digest": DIGEST}),
+    "a plan of no trigger": of_policy(plan=decommission()["plan"]),
+    "an approval of no trigger": of_policy(approval=decommission()["approval"]),
+    "11 triggers": of_policy(triggers=[{"name": f"t{number}"} for number in range(11)]),
+    "1001 brokers": of_policy(brokers=[{"id": number} for number in range(1001)]),
     "51 brokers": of_decommission(brokers=[{"id": number} for number in range(51)]),
 }
 

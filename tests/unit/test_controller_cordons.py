@@ -11,7 +11,8 @@ import pytest
 from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.controller.cluster.decommissions import DecommissionStage
 from reassign.controller.cluster.loop import IDLE_SECONDS, MOVING_SECONDS
-from reassign.core.configs.cordons import GIVEN_UP_SECONDS, recorded_cordons
+from reassign.controller.plans.automation import AT_ONCE_SECONDS
+from reassign.core.configs.cordons import GIVEN_UP_SECONDS, CordonReason, recorded_cordons
 from reassign.core.model.snapshot import Broker
 from tests.unit.configs import broker, copy
 from tests.unit.throttled_brokers import NOTHING_SET, Client
@@ -91,6 +92,7 @@ def test_a_cordon_is_in_status_events_and_metrics_until_it_is_lifted(cordoning: 
     cordoning.cordon(5)
     cordoning.tick(lambda: "BrokerCordoned" in cordoning.world.kube.events)
     assert (cordoning.text, cordoning.recorded, cordoning.metric()) == ("*", {5}, "1.0")
+    assert "throttle" not in cordoning.world.kube.objects["uid-main"]["status"]
     cordoning.wished.brokers = frozenset()
     cordoning.tick(lambda: not cordoning.cordoned() and not cordoning.recorded)
     assert (cordoning.text, cordoning.metric()) == (None, "0.0")
@@ -111,6 +113,14 @@ def test_a_wanted_cordon_does_not_quicken_the_loop(cordoning: Cordoning) -> None
     assert pauses(cordoning)[-1] == IDLE_SECONDS
     cordoning.wished.brokers = frozenset()
     assert pauses(cordoning, 3)[0] <= MOVING_SECONDS
+
+
+def test_a_cordon_that_is_in_force_is_decided_about_at_once(cordoning: Cordoning) -> None:
+    cordoning.wished.brokers = frozenset({5})
+    found = pauses(cordoning)
+    assert found[1] > AT_ONCE_SECONDS  # it is being cordoned
+    assert found.count(AT_ONCE_SECONDS) == 2
+    assert cordoning.wished._states[5].reason is CordonReason.IN_FORCE
 
 
 def pauses(cordoning: Cordoning, count: int = 8) -> list[float]:

@@ -637,6 +637,26 @@ def test_an_api_server_that_does_not_answer_is_not_asked_at_once(
     assert min(pauses) >= 0.1
 
 
+def test_a_record_that_is_refused_suspends_no_wave_under_way(
+    approved: Decommissioning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = approved.kube.write_record
+
+    async def refuse(obj: Object, spec: Object, *, held: bool) -> Object:
+        if spec.get("decommission"):
+            raise ApiServerError("503: unavailable")
+        return await write(obj, spec, held=held)
+
+    in_flight(approved)
+    approved.down(1)
+    monkeypatch.setattr(approved.kube, "write_record", refuse)
+    approved.tick(5)
+    assert (approved.kube.suspended, len(approved.kube.started)) == ([], 1)
+    approved.edit(suspend=True)
+    approved.tick(2)
+    assert len(approved.kube.suspended) == 1
+
+
 # --- Statuses that others have forged ---
 
 
@@ -696,3 +716,16 @@ def test_a_plan_whose_process_ends_before_its_waves_is_made_for_its_owner(world:
     world.restart()
     world.until("AwaitingApproval")
     assert [(job.plan.name, job.owned) for job in world.work.jobs] == [("old-1", True)]
+
+
+def test_what_was_approved_once_is_not_copied_again_and_again(world: Decommissioning) -> None:
+    world.until("AwaitingApproval")
+    world.approve()
+    world.until("Empty")
+    first = world.status()["plans"][0]["digest"]
+    world.kafka.replicas[A], world.kafka.replicas[B] = (1, 2), (3, 1)
+    world.until("AwaitingApproval", seconds=20)
+    assert (world.status()["digest"] != first, len(world.kube.started)) == (True, 2)
+    world.approve()
+    world.until("Empty", seconds=20)
+    assert len(world.kube.started) == 4

@@ -11,6 +11,7 @@ from reassign.core.automation import decide
 from reassign.core.automation.case import DecommissionCase
 from reassign.core.model.forwarding import Forwarded
 from reassign.core.model.snapshot import Broker
+from reassign.core.model.steps import Outcome, Result
 from reassign.errors import PlanningError, Reason, ReassignError
 from tests.unit.decommission_world import A, B, C, Decommissioning
 from tests.unit.world import Object, api_object, cluster_record
@@ -166,6 +167,18 @@ def test_a_voter_is_not_unregistered(world: Decommissioning, voters: frozenset[i
     world.tick(40)
     assert (world.reason(), world.brokers.unregistered) == ("QuorumVoter" if voters else "NotObserved", [])
     assert world.condition("Empty")["status"] == "True"
+
+
+def test_a_refused_unregistering_is_said(world: Decommissioning) -> None:
+    world.edit(unregister="WhenDown")
+    world.brokers.refuses_unregister = Outcome(Result.REFUSED, Reason.NOT_AUTHORIZED, "grant ALTER on Cluster")
+    world.until("Empty")
+    world.down(1)
+    world.until("NotAuthorized", seconds=10)
+    assert "broker 1 could not be unregistered: grant ALTER on Cluster" in str(world.message())
+    assert world.condition("Empty")["status"] == "True"
+    world.brokers.refuses_unregister = None
+    world.until("Unregistered", seconds=10)
 
 
 # --- Waves ---

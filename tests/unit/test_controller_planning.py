@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -289,3 +292,14 @@ def test_a_plan_with_an_owner_is_not_made_in_part() -> None:
     with pytest.raises(PlanningError) as error:
         evacuation_of(its, snapshot, survey(snapshot))
     assert error.value.reason == Reason.DRAIN_INCOMPLETE
+
+
+def test_the_planners_process_is_silent_when_nobody_reads_its_answer() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "reassign.controller.plans.subprocess", "INFO"]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    task = pickle.dumps((max, (1, 2)))
+    ended = subprocess.run(command, input=task, stdout=writer, stderr=subprocess.PIPE, env=env, check=False)
+    os.close(writer)
+    assert ended.stderr == b""

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
+from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import Execution
+from reassign.api.partition_reassignment import Progress
 from reassign.core.automation import decide
 from reassign.core.automation.case import DecommissionCase
-from reassign.core.automation.model import DecommissionDecision
+from reassign.core.automation.model import DecommissionDecision, PlanSeen
+from reassign.core.model.resource import Resource
 from reassign.core.model.snapshot import TopicPartition
-from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, Decommissions, SimDecommission, orders
+from tests.unit.automation_sim import (
+    FENCED,
+    GONE,
+    UNREACHABLE,
+    UP,
+    Decommissions,
+    SimDecommission,
+    SimOwnedPlan,
+    orders,
+)
+from tests.unit.sim import START
 
 ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2))
 OTHER = f"sha256:{'f' * 64}"
@@ -174,6 +187,16 @@ def test_deleting_it_cancels_what_is_in_flight_and_lifts_the_cordon() -> None:
     assert (run.objects, run.plans, run.moves, run.cordons) == ({}, {}, {}, {})
 
 
+def test_a_deletion_does_not_wait_for_a_cordon_that_another_one_wants() -> None:
+    run = world(approval="NotRequired")
+    run.until("Empty")
+    run.apply("other", [5, 3], approval="NotRequired")
+    run.until("Empty", of="other")
+    run.delete()
+    run.tick(2)
+    assert ([*run.objects], set(run.cordons)) == (["other"], {3, 5})
+
+
 def test_a_deletion_waits_a_minute_for_a_cordon_that_cannot_be_lifted() -> None:
     run = approved()
     run.until("Empty")
@@ -232,6 +255,33 @@ def test_a_plan_that_is_stale_is_retired_and_what_is_left_gets_another() -> None
     assert it.record.failures == 0
 
 
+def test_a_wave_that_is_stalled_and_goes_on_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = world(approval="NotRequired", cordon="Never")
+    seen = run.plan_seen
+
+    def slow(plan: SimOwnedPlan) -> PlanSeen:
+        found = seen(plan)
+        return replace(found, waves=[stalled(wave) if isinstance(wave, Resource) else wave for wave in found.waves])
+
+    monkeypatch.setattr(run, "plan_seen", slow)
+    it = run.until("WaveInFlight")
+    run.tick(2)
+    assert (it.reason, it.message) == ("WaveInFlight", "old-1: 0/2 waves, 0/3 partitions; raise the throttle")
+
+
+def stalled(wave: Resource) -> Resource:
+    condition = Condition(
+        type="Stalled",
+        status=ConditionStatus.TRUE,
+        observed_generation=1,
+        last_transition_time=START,
+        reason="ThrottleBelowProduceRate",
+        message="raise the throttle",
+    )
+    progress = Progress(bytes_per_second=1)
+    return replace(wave, status=wave.status.model_copy(update={"conditions": (condition,), "progress": progress}))
+
+
 def test_after_three_failures_it_waits_an_hour_or_for_a_generation() -> None:
     run = world(approval="NotRequired")
     it = run.objects["old"]
@@ -261,6 +311,17 @@ def test_an_unapproved_plan_that_is_stale_is_made_anew_after_an_hour() -> None:
     run.until("Empty")
     assert it.record.next_plan
     assert it.record.next_plan.seconds == 60
+
+
+def test_an_edit_has_a_plan_that_was_never_approved_made_at_once() -> None:
+    run = world()
+    it = run.until("AwaitingApproval")
+    run.replicas[TopicPartition("orders", 0)] = (5, 2)
+    run.tick(3)
+    assert it.reason == "Planning"
+    it.edit(suspend=False)
+    run.until("AwaitingApproval", most=10)
+    assert run.created == ["old-1", "old-2"]
 
 
 def test_an_unapproved_plan_is_made_anew_when_the_spec_changes() -> None:
@@ -437,7 +498,10 @@ def down(**fields: object) -> tuple[Decommissions, SimDecommission]:
 def test_a_broker_that_is_empty_and_down_for_a_minute_is_unregistered() -> None:
     run, it = down()
     run.tick(4)
-    assert run.unregistered == []
+    assert (run.unregistered, it.message) == (
+        [],
+        "broker 5 is empty; broker 5 is down, and unregistered once it has been so for 60 s",
+    )
     run.until("Unregistered")
     assert run.unregistered == [5]
     assert it.status.brokers[0].state == "Unregistered"
@@ -487,8 +551,15 @@ def test_a_deletion_waits_for_what_was_sent() -> None:
     assert run.objects == {}
 
 
-@pytest.mark.parametrize("held", ["suspend", "brake", "approval"])
-def test_nothing_is_unregistered_while_it_is_held(held: str) -> None:
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        ("suspend", "while spec.suspend is true"),
+        ("brake", "while execution of the KafkaCluster is Pause"),
+        ("approval", "without an approval"),
+    ],
+)
+def test_nothing_is_unregistered_while_it_is_held(held: str, why: str) -> None:
     run, it = down()
     match held:
         case "suspend":
@@ -499,6 +570,7 @@ def test_nothing_is_unregistered_while_it_is_held(held: str) -> None:
             it.edit(approvedDigest=None)
     run.tick(20)
     assert (run.unregistered, it.reason) == ([], "Empty")
+    assert it.message == f"broker 5 is empty; broker 5 is down, and not unregistered {why}"
 
 
 def test_each_broker_is_unregistered_by_its_own_state() -> None:

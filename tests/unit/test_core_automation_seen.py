@@ -170,6 +170,8 @@ def test_the_factor_is_the_greatest_of_topics_and_defaults() -> None:
     sim = kafka()
     assert seen(BrokersMemory().take(read(sim, 10)), sim).factor == 2
     assert seen(BrokersMemory().take(read(sim, 10, factor=3)), sim).factor == 3
+    known = BrokersMemory().take(read(sim, 10, factor=3))
+    assert seen(known.take(replace(read(sim, 20), factor=None)), sim).factor == 3
     empty = SimKafka({}, brokers={0: Broker(0)})
     assert seen(BrokersMemory().take(read(empty, 10)), empty).factor == 1
 

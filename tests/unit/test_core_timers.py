@@ -93,6 +93,12 @@ def test_a_timer_is_recorded_when_it_begins_and_ends_and_each_minute() -> None:
     assert recorded(None, None) is None
 
 
+def test_a_timer_is_not_recorded_for_ever() -> None:
+    day = RecordedTimer(seconds=86_400, observed_at=at(86_400).time)
+    assert recorded(day, Timer(90_000, at(90_000).time, 90_000)) is day
+    assert recorded(day, Timer(0, at(90_000).time, 90_000)) == RecordedTimer(seconds=0, observed_at=at(90_000).time)
+
+
 def test_a_timer_that_begins_anew_is_recorded_at_once() -> None:
     before = RecordedTimer(seconds=30, observed_at=START)
     assert recorded(before, Timer(0, at(10).time, 60)) == RecordedTimer(seconds=0, observed_at=at(10).time)

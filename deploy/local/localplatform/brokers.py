@@ -137,7 +137,9 @@ class Brokers:
 
     def tool(self, name: str, *arguments: str) -> str:
         """What one of Kafka's stock tools (one of TOOLS, or a class) prints; a failure is a PlatformError."""
-        arguments = ("--bootstrap-server", self.bootstrap_servers, *arguments)
+        servers = ("--bootstrap-server", self.bootstrap_servers)
+        after_verb = name == "cluster"
+        arguments = (*arguments, *servers) if after_verb else (*servers, *arguments)
         return run_java(self.libs, tool_class(name, self.version), arguments, jvm=self.jvm, quiet=True)
 
     def start(self) -> None:
@@ -188,8 +190,27 @@ class Brokers:
         """Start a node, after ending it if it runs, with the data it has; return when a broker is there."""
         self.kill(node)
         process = self._start_node(node)
-        if node in self.ids:
+        if node not in self.controllers:
             self.processes.wait(f"broker {node}", lambda: node in self.registered(asked=node), process)
+
+    def add(self, broker: int) -> None:
+        """Start a broker with empty disks, under a new id or one that is free; return when it is there."""
+        known = (self.log_dirs(self.controllers[0])[0] / "meta.properties").read_text()
+        cluster = next(line for line in known.splitlines() if line.startswith("cluster.id="))
+        shutil.rmtree(self.directory / "data" / str(broker), ignore_errors=True)
+        self._identify(broker, cluster.partition("=")[2])
+        self.restart(broker)
+
+    def remove(self, broker: int) -> None:
+        """End a broker in its own time, if it runs, and take its registration away, if it has one."""
+        self.shut_down(broker)
+        if broker in self.known():
+            self.tool("cluster", "unregister", "--id", str(broker))
+
+    def known(self) -> set[int]:
+        """The brokers that are registered, those that are fenced too."""
+        listed = self.tool("cluster", "list-endpoints", "--include-fenced-brokers").splitlines()
+        return {int(line.split()[0]) for line in listed if line[:1].isdigit()}
 
     def active_controller(self) -> int:
         """The controller that leads the quorum, as the brokers see it."""
@@ -297,7 +318,7 @@ class Brokers:
                 f"listeners={listeners}",
                 "inter.broker.listener.name=LOCAL",
             ]
-        if self.secure and node in self.ids:
+        if self.secure and node not in self.controllers:
             lines += [
                 "ssl.keystore.type=PEM",
                 f"ssl.keystore.location={self.certificates / 'broker.pem'}",
@@ -337,12 +358,14 @@ class Brokers:
                 arguments += ["--add-scram", f"{mechanism}=[name={USER},password={self.password}]"]
         run_java(self.libs, "kafka.tools.StorageTool", arguments, jvm=self.jvm, scratch=self.directory)
         for node in (*others, *self.ids):
-            for data in self.log_dirs(node):
-                if node in self.controllers:
-                    shutil.copytree(self.log_dirs(first)[0], data)
-                else:
-                    data.mkdir(parents=True)
-                (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={node}\n")
+            if node in self.controllers:
+                shutil.copytree(self.log_dirs(first)[0], self.log_dirs(node)[0])
+            self._identify(node, cluster)
+
+    def _identify(self, node: int, cluster: str) -> None:
+        for data in self.log_dirs(node):
+            data.mkdir(parents=True, exist_ok=True)
+            (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={node}\n")
 
 
 def start(

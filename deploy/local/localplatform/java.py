@@ -22,6 +22,7 @@ TOOLS = {
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "topics": "org.apache.kafka.tools.TopicCommand",
     "configs": "kafka.admin.ConfigCommand",
+    "cluster": "org.apache.kafka.tools.ClusterTool",
     "acls": "org.apache.kafka.tools.AclCommand",
     "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
     "metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",

@@ -14,19 +14,17 @@ from reassign.api.common import (
     CustomResource,
     EachOnce,
     Model,
-    ObjectName,
     ObservedGeneration,
     Schema,
     ShortText,
-    Time,
     rule,
 )
 from reassign.api.limits import (
     MAX_DECOMMISSION_NAME_CHARACTERS,
     MAX_DECOMMISSIONED_BROKERS,
-    MAX_NAME_CHARACTERS,
     MAX_PAST_PLANS,
 )
+from reassign.api.made_plan import MadePlan, OwnClusterRef
 from reassign.api.reassignment_plan import Approval, Digest, Racks, Template, TopicPatterns, WaveLimits
 from reassign.api.window import Windows
 
@@ -39,13 +37,6 @@ class CordonWish(StrEnum):
 class UnregisterWish(StrEnum):
     NEVER = "Never"
     WHEN_DOWN = "WhenDown"
-
-
-class OwnClusterRef(Model):
-    """The KafkaCluster that the brokers belong to, in the namespace of the resource."""
-
-    name: ObjectName
-    """Name of the KafkaCluster."""
 
 
 _KEEPS_REPLICAS = "unregister WhenDown cannot be with excludeTopics, whose replicas may stay on the brokers"
@@ -133,34 +124,6 @@ class DecommissionedBroker(Model):
     """Replicas that are left on it, without those of excludeTopics. Unset: not known."""
     cordoned: bool | None = None
     """Whether all its log directories are cordoned. Unset: not known."""
-
-
-class PlanOutcome(StrEnum):
-    RUNNING = "Running"
-    SUCCEEDED = "Succeeded"
-    RETIRED = "Retired"
-    DELETED = "Deleted"
-
-
-class MadePlan(Model):
-    """A ReassignmentPlan that was made for this resource."""
-
-    name: Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
-    """Its name, in the same namespace."""
-    digest: Digest
-    """Digest of what it does: its status.digest."""
-    bytes: Count
-    """Bytes that it copies."""
-    lower_bound_bytes: Count
-    """Bytes that any plan for this has to copy, at least."""
-    replicas: Count
-    """Replicas that it moves."""
-    start_time: Time | None = None
-    """When its first wave began."""
-    completion_time: Time | None = None
-    """When it ended."""
-    outcome: PlanOutcome
-    """Running, Succeeded, Retired (it starts nothing more), or Deleted."""
 
 
 class BrokerDecommissionStatus(Model):

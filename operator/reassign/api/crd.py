@@ -18,6 +18,7 @@ from reassign.api.common import GROUP, INT32_MAX, NEVER_WRITTEN, VALIDATIONS, VE
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
+from reassign.api.reassignment_policy import ReassignmentPolicy
 from reassign.api.reassignment_record import ReassignmentRecord
 
 Json = dict[str, Any]
@@ -25,9 +26,12 @@ Kinds = Sequence[tuple[type[CustomResource], list[Json]]]
 HEADER = "# Made by `make crds` from the models in operator/reassign/api; changes belong there.\n"
 
 
-def definitions() -> dict[str, Json]:
-    """Return each CustomResourceDefinition, by the name of its file."""
-    return {f"{GROUP}_{resource.PLURAL}.yaml": _definition(resource, columns) for resource, columns in SERVED}
+def definitions(kinds: Kinds | None = None) -> dict[str, Json]:
+    """Return each CustomResourceDefinition, by the name of its file; of those that the operator serves by default."""
+    return {
+        f"{GROUP}_{resource.PLURAL}.yaml": _definition(resource, columns)
+        for resource, columns in (SERVED if kinds is None else kinds)
+    }
 
 
 def render() -> dict[str, str]:
@@ -189,6 +193,16 @@ _DECOMMISSION_COLUMNS = [
     _column("Cluster", ".spec.clusterRef.name", wide=True),
     _column("Message", f"{_READY}.message", wide=True),
 ]
+_POLICY_COLUMNS = [
+    _column("Ready", f"{_READY}.status"),
+    _column("Reason", f"{_READY}.reason"),
+    _column("Plan", ".status.plan.name"),
+    _column("Next", ".status.nextScheduleTime"),  # as a date, kubectl shows a time to come as invalid
+    _AGE,
+    _column("Cluster", ".spec.clusterRef.name", wide=True),
+    _column("Trigger", ".status.plan.trigger", wide=True),
+    _column("Message", f"{_READY}.message", wide=True),
+]
 
 SERVED: Kinds = (
     (KafkaCluster, _CLUSTER_COLUMNS),
@@ -198,6 +212,8 @@ SERVED: Kinds = (
     (ReassignmentRecord, _RECORD_COLUMNS),
 )
 """The kinds that the operator serves, each with its columns."""
+NOT_YET_SERVED: Kinds = ((ReassignmentPolicy, _POLICY_COLUMNS),)
+"""Kinds that have a model and nothing more: they are not installed."""
 
 
 if __name__ == "__main__":

@@ -95,6 +95,20 @@ MAX_DECOMMISSIONED_BROKERS = 50
 MAX_PAST_PLANS = 10
 """Plans that status lists of one resource that makes plans."""
 
+# --- ReassignmentPolicy ---
+
+MAX_POLICY_NAME_CHARACTERS = 40
+"""The name of a ReassignmentPolicy: its plans have it with the trigger's name and a number, in at most
+MAX_LABEL_CHARACTERS."""
+MAX_TRIGGER_NAME_CHARACTERS = 15
+MAX_TRIGGERS = 10
+MAX_LOST_BROKERS = 10
+"""Brokers that a policy replaces at once."""
+MIN_TRIGGER_SECONDS = 60
+MAX_TRIGGER_SECONDS = 86_400
+MAX_SETTLE_SECONDS = 3600
+MAX_COOLDOWN_SECONDS = 604_800
+
 # --- KafkaCluster ---
 
 MAX_BOOTSTRAP_CHARACTERS = 4096

@@ -20,21 +20,27 @@ from reassign.api.common import (
     Seconds,
     ShortText,
 )
+from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.kafka_cluster import ClusterId, ThrottleStatus
 from reassign.api.limits import (
+    MAX_BROKERS,
     MAX_COPIED_PARTITIONS,
     MAX_DECOMMISSIONED_BROKERS,
     MAX_ID_CHARACTERS,
     MAX_PART_PARTITIONS,
     MAX_PARTS,
+    MAX_PLAN_BROKERS,
     MAX_STORED_CONFIG_CHARACTERS,
     MAX_THROTTLE_CONFIGS,
     MAX_THROTTLED_BROKERS,
     MAX_THROTTLED_TOPICS,
     MAX_TOPIC_NAME_CHARACTERS,
+    MAX_TRIGGERS,
 )
 from reassign.api.partition_reassignment import DeletionPolicy, RecordTopic
 from reassign.api.reassignment_plan import Digest
+from reassign.api.reassignment_policy import TriggerKind, TriggerName
+from reassign.api.window import Cron, TimeZone
 
 
 class RecordedClusterRef(Model):
@@ -106,8 +112,11 @@ class RecordedConfigs(ThrottleStatus):
     """Set on topics."""
 
     @property
-    def shown(self) -> ThrottleStatus:
-        """The throttles that the status of the KafkaCluster shows."""
+    def shown(self) -> ThrottleStatus | None:
+        """The throttles that the status of the KafkaCluster shows; None where cordons are all that is set."""
+        on_brokers = {config.name for broker in self.brokers for config in broker.configs}
+        if on_brokers == {CORDONED_LOG_DIRS} and not (self.topics or self.users or self.reason):
+            return None
         return ThrottleStatus.model_construct(**{name: getattr(self, name) for name in ThrottleStatus.model_fields})
 
 
@@ -115,6 +124,7 @@ class OwnerKind(StrEnum):
     KAFKA_CLUSTER = "KafkaCluster"
     PARTITION_REASSIGNMENT = "PartitionReassignment"
     BROKER_DECOMMISSION = "BrokerDecommission"
+    REASSIGNMENT_POLICY = "ReassignmentPolicy"
 
 
 class RecordedTimer(Model):
@@ -203,6 +213,120 @@ class RecordedDecommission(Model):
     """What was seen of each broker."""
 
 
+PlanBrokers = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_PLAN_BROKERS)]
+SeenBrokers = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_BROKERS)]
+
+
+class RecordedPolicyPlan(RecordedPlan):
+    """A ReassignmentPlan of a policy."""
+
+    trigger: TriggerName
+    """The name of its trigger."""
+    kind: TriggerKind
+    """The kind of its trigger."""
+    brokers: PlanBrokers = ()
+    """The brokers that it empties."""
+    returned: RecordedTimer | None = None
+    """How long one of these was up again, of brokers that were lost."""
+    moment: RecordedTime | None = None
+    """The time of the schedule that it was made for."""
+
+
+class RecordedPolicyApproval(RecordedApproval):
+    """What was approved last of a policy."""
+
+    trigger: TriggerName
+    """The trigger of the plan that was approved."""
+    brokers: PlanBrokers = ()
+    """The brokers that the plan empties: what follows from the approval empties no other."""
+
+
+class RecordedBrokerTimers(Model):
+    """How long one broker that has replicas was seen as triggers ask."""
+
+    id: BrokerId
+    """Its id."""
+    down: RecordedTimer | None = None
+    """How long it was fenced, or missing."""
+    cordoned: RecordedTimer | None = None
+    """How long it was up, and cordoned by another client."""
+
+
+class RecordedAdded(Model):
+    """Brokers that have few replicas."""
+
+    brokers: PlanBrokers
+    """Their ids."""
+    timer: RecordedTimer
+    """How long these have been the same."""
+
+
+class RecordedSettled(Model):
+    """How long no broker has come, gone or been fenced."""
+
+    timer: RecordedTimer
+    """How long."""
+    up: SeenBrokers = ()
+    """Brokers that were up."""
+    fenced: SeenBrokers = ()
+    """Brokers that were registered, and fenced."""
+
+
+class RecordedSchedule(Model):
+    """How far a schedule has been served."""
+
+    cron: Cron
+    """Its cron. Another one begins anew."""
+    time_zone: TimeZone
+    """Its time zone, likewise."""
+    last: RecordedTime
+    """The last time that was served or missed; at first, when the schedule was seen first."""
+
+
+class RecordedTrigger(Model):
+    """How far one trigger is."""
+
+    name: TriggerName
+    """Its name."""
+    schedule: RecordedSchedule | None = None
+    """Of a schedule: how far it has been served."""
+    failures: Count = 0
+    """How many plans in a row could not go on."""
+    last_failure: ShortText | None = None
+    """Why the last of them could not."""
+    next_attempt: RecordedWait | None = None
+    """The wait after those."""
+    next_plan: RecordedWait | None = None
+    """The wait until a plan for what has landed since the last one, or until a plan is made anew."""
+    saw: Digest | None = None
+    """Digest of what its last plan left, where it succeeded: brokers, racks, and what was not met."""
+
+
+class RecordedPolicy(Model):
+    """How far a ReassignmentPolicy is."""
+
+    number: Count = 0
+    """How many plans it has made, names that were taken included."""
+    plan: RecordedPolicyPlan | None = None
+    """The last plan that was approved."""
+    waiting: RecordedPolicyPlan | None = None
+    """The plan that is being made, or waits for its approval."""
+    approval: RecordedPolicyApproval | None = None
+    """What was approved last."""
+    ended_at: RecordedTime | None = None
+    """When the last plan of schedule or brokersAdded ended."""
+    brokers: Annotated[tuple[RecordedBrokerTimers, ...], Field(max_length=MAX_BROKERS)] = ()
+    """Timers of brokers."""
+    added: RecordedAdded | None = None
+    """The brokers that have few replicas."""
+    settled: RecordedSettled | None = None
+    """Since when the cluster is settled."""
+    triggers: Annotated[tuple[RecordedTrigger, ...], Field(max_length=MAX_TRIGGERS)] = ()
+    """Its triggers, by name."""
+    lifts_cordons: bool = False
+    """Whether our cordons are lifted, since a lost broker cannot be replaced otherwise."""
+
+
 class ReassignmentRecordSpec(Model):
     """One part of what was done for one resource: enough to continue, or to undo it, after a crash."""
 
@@ -231,6 +355,8 @@ class ReassignmentRecordSpec(Model):
     set."""
     decommission: RecordedDecommission | None = None
     """Of a BrokerDecommission: its plan, its approval, and what was seen of its brokers."""
+    policy: RecordedPolicy | None = None
+    """Of a ReassignmentPolicy: its plan, its approval, its timers, and how far its triggers are."""
 
 
 class ReassignmentRecord(CustomResource):

@@ -107,7 +107,8 @@ def is_meant(plan: Item, decommission: Item) -> bool:
         return False
     assert isinstance(plan.status, ReassignmentPlanStatus)
     waves = [wave.digest for wave in plan.status.waves]
-    return shown_digest(waves, frozenset(decommission.spec["brokers"])) == _digest(decommission)
+    brokers = frozenset(decommission.spec["brokers"])
+    return _digest(decommission) in (shown_digest(waves, brokers), shown_digest(waves, brokers, plan.name))
 
 
 def shown(item: Item, plan: Item | None) -> Iterator[str]:

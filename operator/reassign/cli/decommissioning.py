@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from reassign.api.broker_decommission import BrokerDecommission, BrokerDecommissionSpec, OwnClusterRef, UnregisterWish
+from reassign.api.broker_decommission import BrokerDecommission, BrokerDecommissionSpec, UnregisterWish
 from reassign.api.common import API_VERSION
 from reassign.api.limits import MAX_DECOMMISSION_NAME_CHARACTERS
+from reassign.api.made_plan import OwnClusterRef
 from reassign.cli import output as out
 from reassign.cli.changing import MANAGER
 from reassign.cli.kubeconfig import namespace_of

@@ -20,7 +20,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from reassign.api.broker_decommission import BrokerDecommissionStatus, PlanOutcome
+from reassign.api.broker_decommission import BrokerDecommissionStatus
+from reassign.api.made_plan import PlanOutcome
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.cli import output as out

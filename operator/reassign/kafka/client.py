@@ -278,11 +278,13 @@ class KafkaClient:
         first = next(iter(sorted(live_brokers(layout.brokers))), None)
         factors = None if first is None else await _heard(self._ask(requests.default_factors, self._wire, first))
         voters = await _heard(self._call(requests.voters, self._wire))
-        defaults = factors if isinstance(factors, dict) else {}
-        missing = (n for name, n in defaults.items() if requests.FACTORS[name] not in layout.factors)
+        factor = None
+        if isinstance(factors, dict):
+            missing = (n for name, n in factors.items() if requests.FACTORS[name] not in layout.factors)
+            factor = max(missing, default=1)
         return BrokersRead(
             layout,
-            factor=max(missing, default=1),
+            factor=factor,
             voters=None if isinstance(voters, Problem) else voters,
         )
 

@@ -11,7 +11,13 @@ import structlog
 from reassign.api.common import ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_record import RecordedConfigs
-from reassign.controller.plans.automation import CONFLICT_SECONDS, Automation, AutomationInputs, Unregister
+from reassign.controller.plans.automation import (
+    AT_ONCE_SECONDS,
+    CONFLICT_SECONDS,
+    Automation,
+    AutomationInputs,
+    Unregister,
+)
 from reassign.controller.plans.broker_watch import BrokerWatch
 from reassign.controller.plans.job import Job
 from reassign.controller.plans.orders import Orders
@@ -23,6 +29,7 @@ from reassign.core.configs.cordons import CordonReason, CordonState, recorded_co
 from reassign.core.figures import replicas_left
 from reassign.core.model.problem import Problem, render
 from reassign.core.model.snapshot import Snapshot
+from reassign.core.model.steps import Result
 from reassign.core.plans.model import PlanResource
 from reassign.errors import Reason
 from reassign.kafka.client import KafkaClient
@@ -36,6 +43,10 @@ EMPTYING_SECONDS, IDLE_SECONDS = 15.0, 300.0
 UNJUDGED = Problem(
     Reason.INTERNAL_ERROR, "a bug of the operator keeps it from being judged; its log has the details: report it"
 )
+NEVER_SET = (CordonReason.NOT_SUPPORTED, CordonReason.NOT_EFFECTIVE, CordonReason.CORDON_DRIFT)
+"""Why a cordon that is wanted is not set."""
+AT_REST = (Reason.SUSPENDED, Reason.OUTSIDE_WINDOW, Reason.PLAN_FAILED, Reason.DRAIN_INCOMPLETE)
+"""Reasons of Ready while nothing of a decommission goes on."""
 READING = Problem(Reason.PLANNING, "it is being read where all replicas are")
 
 
@@ -54,6 +65,8 @@ class DecommissionStage:
     """Replicas that are left on the brokers of those at work."""
     _states: Mapping[int, CordonState] = field(default_factory=dict)
     """How far the cordons are, by the last reconciliation."""
+    _changed: bool = False
+    """Whether that has changed since the decision."""
     _timers: Mapping[int, Timer] = field(default_factory=dict)
     _ended: frozenset[tuple[str, int]] = frozenset()
     """The plans that had ended at the last decision, by owner and number."""
@@ -93,7 +106,7 @@ class DecommissionStage:
             lambda seconds: self._lost(snapshot, seconds, now),
             _job(cluster, pinned, connection),
             wake,
-            _unregister(client),
+            self._unregister(client),
         )
         decision = self.automation.decide(self.key, inputs, now, self._unread(those))
         self.replicas_left = replicas_left(those, decision)
@@ -130,7 +143,7 @@ class DecommissionStage:
         if ended - self._ended or self._unread(left):
             self.watch.expire()
         self._ended = ended
-        seconds = IDLE_SECONDS if all(map(_says_empty, emptied)) else EMPTYING_SECONDS
+        seconds = IDLE_SECONDS if all(map(_rests, emptied)) else EMPTYING_SECONDS
         brokers = {broker for it in emptied for broker in it.brokers}
         return self.watch.look(connection, pinned, brokers, snapshot, seconds, wake)
 
@@ -157,7 +170,7 @@ class DecommissionStage:
     def _may_be_set(self, broker: int) -> bool:
         """Whether a cordon that is not recorded may be set in this reconciliation."""
         state = self._states.get(broker)
-        return state is None or state.reason in (CordonReason.NOT_YET, CordonReason.IN_FORCE)
+        return state is None or state.reason not in NEVER_SET
 
     def _lost(self, snapshot: Snapshot, seconds: float, now: float) -> frozenset[int]:
         """Return the brokers that replicas name and that are not registered, or have been fenced for so long."""
@@ -166,16 +179,34 @@ class DecommissionStage:
         missing = named - snapshot.brokers.keys() if snapshot.lists_fenced else frozenset[int]()
         return missing | memory.lost(seconds, now)
 
+    def _unregister(self, client: KafkaClient) -> Unregister:
+        async def unregister(broker: int, via: int | None) -> None:
+            layout = await client.observe_layout(lambda _: ())
+            found = layout.brokers.get(broker)
+            if found is None or not found.fenced or layout.replicas.get(broker):
+                log.info("not unregistered: it is not as it was judged", broker=broker)
+                return
+            met = await client.unregister(broker, via)
+            log.info("unregister", broker=broker, result=met.result, reason=met.reason, message=met.message)
+            refused = met.problem if met.result in (Result.REFUSED, Result.NOT_SENT) else None
+            self.watch.memory = self.watch.memory.unregister(broker, refused)
+
+        return unregister
+
     def note_cordons(self, states: Mapping[int, CordonState]) -> None:
-        """Remember how far the cordons are."""
-        self._states = states
+        """Remember how far the cordons are; what has changed is decided about at once."""
+        now, before = ({broker: it.reason for broker, it in those.items()} for those in (states, self._states))
+        self._states, self._changed = states, now != before
 
     async def perform(self) -> tuple[Orders | None, float | None]:
         """Do what was decided; return the orders for the plans, and in how many seconds to decide again, or None."""
-        if self._decided is None:
+        orders: Orders | None = None
+        again: float | None = None
+        if self._decided:
+            orders, again = await self.automation.perform(self.key, *self._decided)
+        else:
             await self.automation.say(self.key, UNJUDGED)
-            return None, None
-        return await self.automation.perform(self.key, *self._decided)
+        return orders, AT_ONCE_SECONDS if self._changed else again
 
     async def have_wait(self, cluster: KafkaCluster, throttle: RecordedConfigs | None, problem: Problem) -> None:
         """Say on the decommissions why nothing of them goes on."""
@@ -206,18 +237,7 @@ def _job(
     return job
 
 
-def _unregister(client: KafkaClient) -> Unregister:
-    async def unregister(broker: int, via: int | None) -> None:
-        layout = await client.observe_layout(lambda _: ())
-        found = layout.brokers.get(broker)
-        if found is None or not found.fenced or layout.replicas.get(broker):
-            log.info("not unregistered: it is not as it was judged", broker=broker)
-            return
-        outcome = await client.unregister(broker, via)
-        log.info("unregister", broker=broker, result=outcome.result, reason=outcome.reason, message=outcome.message)
-
-    return unregister
-
-
-def _says_empty(it: DecommissionResource) -> bool:
-    return any(c.type == "Empty" and c.status is ConditionStatus.TRUE for c in it.status.conditions)
+def _rests(it: DecommissionResource) -> bool:
+    """Whether the brokers are empty, or nothing is done about them now, by what the status says."""
+    ready = next((c for c in it.status.conditions if c.type == "Ready"), None)
+    return ready is not None and (ready.status is ConditionStatus.TRUE or ready.reason in AT_REST)

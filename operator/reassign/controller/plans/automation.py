@@ -141,7 +141,9 @@ class Automation:
         """
         orders, pauses, judged = recorded_orders(self._store, key), list[float](), decision.judged
         unseen = isinstance(inputs.seen, Problem) or not inputs.seen.forwarded
-        held = {uid for uid, it in orders.owners.items() if not _goes_on(it, judged, unseen=unseen)}
+        steps = [step for one in decision.decommissions.values() for step in one.steps]
+        runs = {step.plan.uid for step in steps if isinstance(step, RunPlan)}  # also where a step before it is refused
+        held = {uid for uid, it in orders.owners.items() if not _goes_on(it, judged, runs=unseen or uid in runs)}
         given = {
             uid: PlanOrder() if uid in held and not order.retired else order for uid, order in orders.given.items()
         }
@@ -292,9 +294,9 @@ def _has_changed(it: DecommissionResource, judged: Mapping[str, DecommissionReso
     return before is None or (before.generation, before.deleted) != (it.generation, it.deleted)
 
 
-def _goes_on(it: DecommissionResource, judged: Mapping[str, DecommissionResource], *, unseen: bool) -> bool:
-    """Whether what has begun of its plan goes on: nothing was decided about that, and its owner does not stop it."""
-    return (unseen or _has_changed(it, judged)) and it.approved and not (it.spec.suspend or it.deleted)
+def _goes_on(it: DecommissionResource, judged: Mapping[str, DecommissionResource], *, runs: bool) -> bool:
+    """Whether what has begun of its plan goes on: it `runs`, or nothing was decided, and its owner does not stop it."""
+    return (runs or _has_changed(it, judged)) and it.approved and not (it.spec.suspend or it.deleted)
 
 
 def _key(it: DecommissionResource) -> ClusterKey:

@@ -62,7 +62,7 @@ class BrokerWatch:
             return left
         self._at, self._expired = time.monotonic(), False
         self._task = asyncio.create_task(_read(connection, pinned, emptied, self._at), name="brokers")
-        self._task.add_done_callback(lambda _: wake())
+        self._task.add_done_callback(lambda ended: _end(ended, wake))
         return None
 
     def expire(self) -> None:
@@ -83,6 +83,12 @@ class BrokerWatch:
         if self._task:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+
+def _end(task: asyncio.Task[BrokersRead], wake: Callable[[], object]) -> None:
+    if not task.cancelled():
+        task.exception()  # it is taken at the next look, if there is one
+    wake()
 
 
 async def _read(connection: Connection, pinned: str | None, emptied: Collection[int], at: float) -> BrokersRead:

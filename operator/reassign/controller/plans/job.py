@@ -136,8 +136,8 @@ def goal_seen(job: Job, layout: Layout, cluster: Cluster) -> GoalSeen:
 def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
     """Make a plan to evacuate brokers, and say what it would leave on them.
 
-    Partitions that nothing can be copied of are planned around. What brokers that are down may have, beside what
-    metadata shows, is no question for the plan.
+    Partitions that nothing can be copied of are planned around. What brokers that are down may have, or an offline log
+    directory, beside what metadata shows, is no question for the plan.
     """
     from reassign.core.survey import sourceless
     from reassign.planning.problem.names import partition_name
@@ -155,7 +155,8 @@ def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
     in_flight = cluster.in_flight.copy()
     in_flight[rows] = True
     up = frozenset(cluster.brokers[cluster.alive].tolist())
-    unseen = cluster.unseen and replace(cluster.unseen, silent=cluster.unseen.silent & up)
+    silent = up - snapshot.log_dirs.keys()
+    unseen = cluster.unseen and replace(cluster.unseen, silent=cluster.unseen.silent & silent)
     found, unmet = _made(job, replace(cluster, in_flight=in_flight, unseen=unseen))
     return WorkedOut(
         plan_spec_digest(job.plan.spec),

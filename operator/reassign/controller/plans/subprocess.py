@@ -110,7 +110,7 @@ def _serve(level: str) -> None:
     """Be the other process: one task in, one answer out; standard output is for nothing else."""
     set_up_logs(level)
     os.nice(NICENESS)
-    with os.fdopen(os.dup(1), "wb") as out:
+    with suppress(BrokenPipeError), os.fdopen(os.dup(1), "wb") as out:  # nobody reads it when the operator was killed
         os.dup2(2, 1)  # whatever is printed goes to the log
         out.write(_answer())
 

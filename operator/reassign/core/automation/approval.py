@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from reassign.api.common import ConditionStatus
 from reassign.api.digest import hashed
 from reassign.api.reassignment_plan import Approval, BalanceStatus, LowerBound, PlanMoves, Wave
+from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.case import DecommissionCase
 from reassign.core.automation.conditions import Standing
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, PlanSeen, plan_spec_digest
@@ -46,9 +47,12 @@ OF_THE_CLUSTER = frozenset(
 """Why a plan was stalled while its cluster was not served: over by now, though its status still says so."""
 
 
-def shown_digest(waves: Sequence[str], brokers: frozenset[int]) -> str:
-    """Return what an approval names: what all waves do, by the digests of their specs in order, and the brokers."""
-    return hashed([[*waves], sorted(brokers)])
+def shown_digest(waves: Sequence[str], brokers: frozenset[int], further: str | None = None) -> str:
+    """Return what an approval names: what all waves do, by the digests of their specs in order, and the brokers.
+
+    Of a plan after one that was approved it names the plan, too: `further`. So no approval serves twice.
+    """
+    return hashed([[*waves], sorted(brokers), *([further] if further else [])])
 
 
 def digest_of_nothing(it: DecommissionResource) -> str:
@@ -79,12 +83,19 @@ def may_begin(case: DecommissionCase) -> bool:
     if plan is None or plan.approved or plan.retired or found is None or it.deleted or isinstance(case.seen, Problem):
         return False
     fits = found.plan.planned and not found.done and plan.spec_digest == plan_spec_digest(case.spec)
-    held = unreadable_window(case) or held_by(case) or trouble_of(case, found) or too_few(case, case.seen)
+    trouble = trouble_of(found, plan, content_of(it, found), case.avoid)
+    held = unreadable_window(case) or held_by(case) or trouble or too_few(case, case.seen)
     return fits and not held and given(case, found)
 
 
 def digest_of(it: DecommissionResource, found: PlanSeen) -> str:
     """Return what an approval of a plan that is there names."""
+    further = found.plan.name if it.record.approval else None
+    return shown_digest([wave.digest for wave in found.plan.status.waves], it.brokers, further)
+
+
+def content_of(it: DecommissionResource, found: PlanSeen) -> str:
+    """Return the digest of what a plan that is there does, whatever approves it."""
     return shown_digest([wave.digest for wave in found.plan.status.waves], it.brokers)
 
 
@@ -106,10 +117,13 @@ def given(case: DecommissionCase, found: PlanSeen) -> bool:
 def covered(case: DecommissionCase, found: PlanSeen) -> bool:
     """Whether an earlier approval covers a further plan."""
     it, approval = case.it, case.it.record.approval
-    if approval is None or not it.approved:
-        return False
+    return approval is not None and it.approved and merely_evacuates(found, it.brokers, approval)
+
+
+def merely_evacuates(found: PlanSeen, brokers: frozenset[int], approval: RecordedApproval) -> bool:
+    """Whether a plan that has not begun merely evacuates these brokers, within the approved bytes."""
     unbegun = all(isinstance(wave, Resource) for wave in found.waves)
-    return unbegun and not beyond(as_planned(found), it.brokers, approval)
+    return unbegun and not beyond(as_planned(found), brokers, approval)
 
 
 def as_planned(found: PlanSeen) -> Planned:
@@ -144,8 +158,12 @@ def why_not(case: DecommissionCase, found: PlanSeen) -> list[str]:
 
 def awaiting(case: DecommissionCase, digest: str, what: str, reasons: Sequence[str] = ()) -> Standing:
     """Say that a plan waits for its approval; `reasons` are why an earlier one does not cover it."""
-    it, named = case.it, case.it.spec.approved_digest
-    approved = it.record.approval and it.record.approval.digest
+    approval = case.it.record.approval
+    return awaited(case.it.spec.approved_digest, approval.digest if approval else None, digest, what, reasons)
+
+
+def awaited(named: str | None, approved: str | None, digest: str, what: str, reasons: Sequence[str] = ()) -> Standing:
+    """Say that a plan waits for its approval, where spec names one digest, and another one was approved before."""
     because = f"; no approval covers it: {'; '.join(reasons)}" if reasons else ""
     if named and named not in (digest, approved):
         message = f"spec.approvedDigest is {named}, and the plan is {digest}: read it, and copy status.digest there"
@@ -156,7 +174,7 @@ def awaiting(case: DecommissionCase, digest: str, what: str, reasons: Sequence[s
 
 def another_first(case: DecommissionCase) -> Standing:
     """Say whose turn it is."""
-    return Standing(PLAN_IN_PROGRESS, f"the BrokerDecommission {case.first} goes first")
+    return Standing(PLAN_IN_PROGRESS, f"{case.first} goes first")
 
 
 def unreadable_window(case: DecommissionCase) -> Standing | None:
@@ -187,14 +205,17 @@ def too_few(case: DecommissionCase, seen: BrokersSeen) -> Standing | None:
     return Standing(Reason.NOT_ENOUGH_BROKERS, message)
 
 
-def trouble_of(case: DecommissionCase, found: PlanSeen) -> str | None:
-    """Say why a plan that is there cannot go on."""
-    plan, recorded = found.plan, case.it.record.plan
-    if recorded and found.spec_digest != recorded.spec_digest:
+def trouble_of(found: PlanSeen, recorded: RecordedPlan, content: str, avoid: frozenset[int]) -> str | None:
+    """Say why a plan that is there cannot go on; `content` is the digest of what it does.
+
+    `avoid` are brokers that BrokerDecommissions empty, other than its owner.
+    """
+    plan = found.plan
+    if found.spec_digest != recorded.spec_digest:
         return f"the spec of {plan.name} is not as it was created"
-    if recorded and recorded.approved and recorded.digest != digest_of(case.it, found):
+    if recorded.approved and recorded.digest != content:
         return f"{plan.name} is not as it was approved"
-    if recorded and recorded.approved and (filled := case.avoid & _to_be_filled(found, case.avoid)):
+    if recorded.approved and (filled := avoid & _to_be_filled(found, avoid)):
         return f"{plan.name} would fill {named_brokers(filled)}, which another BrokerDecommission empties"
     said = plan.status.conditions if plan.status.observed_generation == plan.generation else ()
     true = {c.type: c for c in said if c.status is ConditionStatus.TRUE}

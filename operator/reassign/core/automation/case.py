@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
-from reassign.api.broker_decommission import BrokerDecommission, CordonWish
-from reassign.api.common import API_VERSION
+from reassign.api.broker_decommission import CordonWish
+from reassign.api.common import API_VERSION, CustomResource
 from reassign.api.goal import Scope
 from reassign.api.kafka_cluster import Execution
 from reassign.api.partition_reassignment import ClusterRef
-from reassign.api.reassignment_plan import Goal, ReassignmentPlan, ReassignmentPlanSpec, Topics
+from reassign.api.reassignment_plan import Goal, ReassignmentPlan, ReassignmentPlanSpec, Template, Topics
+from reassign.api.reassignment_record import RecordedPlan
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, OwnedCluster, PlanSeen, WorkedOut
 from reassign.core.automation.timers import Timer
 from reassign.core.model.forwarding import LANDING_SECONDS, Clock
@@ -37,9 +39,15 @@ class DecommissionCase:
     worked: WorkedOut | Problem | None = None
     """What working out a plan came to, where the last decision asked for it; older ones are to be forgotten."""
     first: str | None = None
-    """The decommission whose turn it is, where it is another one's."""
+    """What goes first, where it is not its turn."""
+    retires: str | None = None
+    """The plan of a policy that comes to its end for it: it begins after that."""
+    yields: str | None = None
+    """The plan of a policy that its own plan is retired for."""
     avoid: frozenset[int] = frozenset()
     """The brokers of all others that were approved and have not succeeded."""
+    shared: frozenset[int] = frozenset()
+    """Brokers that are to be cordoned for others."""
     timers: Mapping[int, Timer] = field(default_factory=dict)
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """The uids of the plans in its namespace that cannot be read, by name."""
@@ -54,24 +62,14 @@ class DecommissionCase:
 
     @property
     def plan(self) -> PlanSeen | None:
-        """Its last plan, where it is there: it has the recorded uid, or is as it was to be created."""
-        recorded = self.it.record.plan
-        found = self.plans.get(recorded.name) if recorded else None
-        if recorded is None or found is None:
-            return None
-        if recorded.uid:
-            return found if found.plan.uid == recorded.uid else None
-        as_created = found.owner == self.it.uid and found.spec_digest == recorded.spec_digest
-        return found if as_created and not found.plan.deleted else None
+        """Its last plan, where it is there."""
+        return plan_of(self.plans, self.it.record.plan, self.it.uid)
 
     @property
     def spec(self) -> ReassignmentPlanSpec:
         """The spec of the plan that it needs now."""
         spec = self.it.spec
         seen = self.it.brokers | self.avoid if isinstance(self.seen, Problem) else self.seen.brokers.keys()
-        template = spec.template
-        if template.ttl_seconds_after_finished is None:
-            template = template.model_copy(update={"ttl_seconds_after_finished": TTL_SECONDS})
         goal = Goal(
             drain_brokers=tuple(sorted(self.it.brokers & seen or self.it.brokers)),
             scope=Scope.DRAINED,
@@ -83,7 +81,7 @@ class DecommissionCase:
             goal=goal,
             racks=spec.racks,
             waves=spec.waves,
-            template=template,
+            template=with_ttl(spec.template),
             ttl_seconds_after_finished=TTL_SECONDS,
         )
 
@@ -107,12 +105,40 @@ def in_doubt(it: DecommissionResource, broker: int, now: datetime, seen: Brokers
     return not gone and now - known.unregister_sent_at < timedelta(seconds=LANDING_SECONDS)
 
 
-def manifest_of(case: DecommissionCase, name: str) -> Manifest:
-    """Return the plan that is needed now, as an object that the decommission owns."""
-    it = case.it
+def plan_of(plans: Mapping[str, PlanSeen], recorded: RecordedPlan | None, owner: str) -> PlanSeen | None:
+    """Return a plan that a record names, where it is there: it has the recorded uid, or is as it was to be created."""
+    found = plans.get(recorded.name) if recorded else None
+    if recorded is None or found is None:
+        return None
+    if recorded.uid:
+        return found if found.plan.uid == recorded.uid else None
+    as_created = found.owner == owner and found.spec_digest == recorded.spec_digest
+    return found if as_created and not found.plan.deleted else None
+
+
+def with_ttl(template: Template) -> Template:
+    """Return the options of waves, which go after a week where nothing else is asked for."""
+    if template.ttl_seconds_after_finished is not None:
+        return template
+    return template.model_copy(update={"ttl_seconds_after_finished": TTL_SECONDS})
+
+
+class Owner(Protocol):
+    """An object that plans are made for."""
+
+    @property
+    def uid(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+def manifest_of(it: Owner, kind: type[CustomResource], name: str, spec: ReassignmentPlanSpec) -> Manifest:
+    """Return a plan, as an object that its owner, of this kind, controls."""
     owner = {
         "apiVersion": API_VERSION,
-        "kind": BrokerDecommission.KIND,
+        "kind": kind.KIND,
         "name": it.name,
         "uid": it.uid,
         "controller": True,
@@ -126,5 +152,5 @@ def manifest_of(case: DecommissionCase, name: str) -> Manifest:
             "labels": {MADE_BY_LABEL: it.uid},
             "ownerReferences": [owner],
         },
-        "spec": case.spec.wire(),
+        "spec": spec.wire(),
     }

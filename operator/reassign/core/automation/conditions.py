@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from reassign.api.broker_decommission import (
     BrokerDecommissionStatus,
     CordonWish,
     DecommissionedBroker,
     DecommissionState,
-    MadePlan,
-    PlanOutcome,
 )
 from reassign.api.common import ConditionStatus
 from reassign.api.limits import MAX_PAST_PLANS
+from reassign.api.made_plan import MadePlan, PlanOutcome
 from reassign.core.automation.emptiness import BrokerJudged
 from reassign.core.automation.model import DecommissionResource, PlanSeen
 from reassign.core.configs.cordons import CordonReason
@@ -24,6 +23,8 @@ from reassign.core.plans.conditions import summary_of
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.errors import Reason
 from reassign.text import counted, named_brokers
+
+P = TypeVar("P", bound=MadePlan)
 
 
 class Standing(NamedTuple):
@@ -145,15 +146,13 @@ def _progress(plan: PlanSeen | None) -> str:
     return f"; {summary_of(plan.states)}" if plan and plan.plan.planned and not plan.done else ""
 
 
-def made_plans(
-    before: Sequence[MadePlan], plan: PlanSeen, digest: str, outcome: PlanOutcome, now: datetime, *, begun: bool
-) -> tuple[MadePlan, ...]:
-    """Return the plans that a status lists, the last one as it is now."""
-    name, status = plan.plan.name, plan.plan.status
-    known = next((made for made in before if made.name == name), None)
-    over = outcome is not PlanOutcome.RUNNING
-    made = MadePlan(
-        name=name,
+def made_plan(
+    known: MadePlan | None, plan: PlanSeen, digest: str, outcome: PlanOutcome, now: datetime, *, begun: bool
+) -> MadePlan:
+    """Return what a status says of a plan; `known` is what it has said of it before."""
+    status, over = plan.plan.status, outcome is not PlanOutcome.RUNNING
+    return MadePlan(
+        name=plan.plan.name,
         digest=digest,
         bytes=sum(wave.bytes for wave in status.waves),
         lower_bound_bytes=status.lower_bound.bytes if status.lower_bound else 0,
@@ -162,11 +161,14 @@ def made_plans(
         completion_time=((known and known.completion_time) or now) if over else None,
         outcome=outcome,
     )
-    others = [other for other in before if other.name != name]
-    return (*others, made)[-MAX_PAST_PLANS:]
 
 
-def deleted_plan(before: Sequence[MadePlan], name: str, now: datetime) -> tuple[MadePlan, ...]:
+def listed_plans(before: Sequence[P], made: P) -> tuple[P, ...]:
+    """Return the plans that a status lists, this one last."""
+    return (*(other for other in before if other.name != made.name), made)[-MAX_PAST_PLANS:]
+
+
+def deleted_plan(before: Sequence[P], name: str, now: datetime) -> tuple[P, ...]:
     """Return the plans that a status lists, where this one was deleted; one that had ended before stays so."""
     update = {"outcome": PlanOutcome.DELETED, "completion_time": now}
     ran = PlanOutcome.RUNNING

@@ -1,13 +1,17 @@
-"""Decide: what is to be done about all BrokerDecommissions of one KafkaCluster. One of them is at work at a time."""
+"""Decide: what is to be done about all BrokerDecommissions and policies of one KafkaCluster.
+
+One automated plan is at work at a time. The arbiter has the order of precedence.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from reassign.core.automation.approval import at_work, is_moving, may_begin
-from reassign.core.automation.case import DecommissionCase
+from reassign.core.automation.arbiter import Rank, Running, retires
+from reassign.core.automation.case import DecommissionCase, wanted_cordons
 from reassign.core.automation.conditions import Standing, status_of
 from reassign.core.automation.decommission import decide_decommission
 from reassign.core.automation.model import (
@@ -18,11 +22,31 @@ from reassign.core.automation.model import (
     PlanSeen,
     WorkedOut,
 )
+from reassign.core.automation.policy import decide_policy
+from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, PolicyResource
+from reassign.core.automation.policy_conditions import stalled, unjudged
 from reassign.core.automation.timers import Timer
+from reassign.core.automation.watch import Watched
 from reassign.core.model.forwarding import Clock
 from reassign.core.model.problem import Problem, bug_problem
+from reassign.text import listed
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+ANOTHER = "another plan"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyInputs:
+    """What is known of the policies of a KafkaCluster, and of the plans of users beside it."""
+
+    policies: Sequence[PolicyResource] = ()
+    watched: Mapping[str, Watched] = field(default_factory=dict)
+    """What this process has watched for each, by uid."""
+    users: Sequence[str] = ()
+    """Plans of users in its namespace that have moves in flight, or have advanced within stallTimeoutSeconds."""
+
+
+NO_POLICIES = PolicyInputs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +63,8 @@ class AutomationDecision:
     """Bugs, by the uid of the decommission that could not be judged."""
     judged: Mapping[str, DecommissionResource]
     """The decommissions as they were judged, by uid: what was decided holds for nothing else."""
+    policies: Mapping[str, PolicyDecision] = field(default_factory=dict)
+    """By uid."""
 
 
 def decide_automation(
@@ -50,14 +76,16 @@ def decide_automation(
     timers: Mapping[int, Timer],
     now: Clock,
     unreadable: Mapping[str, str] = EMPTY,
+    policies: PolicyInputs = NO_POLICIES,
 ) -> AutomationDecision:
-    """Decide for all decommissions of a KafkaCluster.
+    """Decide for all decommissions and policies of a KafkaCluster.
 
     `plans` are those in its namespace, by name, and `unreadable` the uids of those that cannot be read. `worked` is
     what working out a plan came to, by uid, of those that asked for it in the last decision. Of one that cannot be
     judged the cordons stay that are recorded, and its plan starts nothing.
     """
     ordered = sorted(decommissions, key=lambda it: it.age_key)
+    wanted = {it.uid: wanted_cordons(it, cluster, now.time) for it in ordered}
     cases = [
         DecommissionCase(
             it,
@@ -67,6 +95,7 @@ def decide_automation(
             plans,
             worked.get(it.uid),
             avoid=_of_others(it, ordered),
+            shared=frozenset[int]().union(*(wanted[other.uid] for other in ordered if other.uid != it.uid)),
             timers={broker: timers[broker] for broker in it.brokers & timers.keys()},
             unreadable=unreadable,
         )
@@ -74,28 +103,141 @@ def decide_automation(
     ]
     errors: dict[str, Exception] = {}
     turn = _turn(cases, errors)
+    running = [_running(case) for case in cases if _at_work(case, errors)]
+    emptied = frozenset[int]().union(*(case.it.brokers for case in cases if _empties(case.it)))
+    of_policies = [
+        PolicyCase(
+            it,
+            cluster,
+            seen,
+            now,
+            plans,
+            worked.get(it.uid),
+            policies.watched.get(it.uid),
+            unreadable,
+            running=running,
+            emptied=emptied,
+            users=policies.users,
+        )
+        for it in sorted(policies.policies, key=lambda it: it.age_key)
+    ]
+    decided, its, begins = _decide_policies(of_policies, turn if not running else None, running, errors)
     found: dict[str, DecommissionDecision] = {}
     for case in cases:
         it = case.it
-        first = turn.name if turn and turn.uid != it.uid else None
         try:
-            found[it.uid] = decide_decommission(replace(case, first=first))
+            found[it.uid] = decide_decommission(_in_turn(case, turn, running, its, begins, policies.users))
         except Exception as error:
             errors[it.uid] = error
         if it.uid in errors:
             found[it.uid] = _unjudged(case, errors[it.uid])
+    lifted = any(decision.lifts_cordons for decision in decided.values())
     return AutomationDecision(
         found,
-        frozenset[int]().union(*(decision.cordons for decision in found.values())),
+        frozenset[int]().union(*(decision.cordons for decision in found.values() if not lifted)),
         {broker: timer for decision in found.values() for broker, timer in decision.timers.items()},
         errors,
         {it.uid: it for it in decommissions},
+        decided,
     )
+
+
+# --- Whose turn it is ---
+
+
+def _decide_policies(
+    cases: Sequence[PolicyCase],
+    ready: DecommissionResource | None,
+    running: Sequence[Running],
+    errors: dict[str, Exception],
+) -> tuple[dict[str, PolicyDecision], Running | None, Running | None]:
+    """Decide about policies; return too the plan of one that is under way, and the one that may begin.
+
+    The oldest policy alone is in force. `ready` is the decommission that could begin, `running` are those at work.
+    """
+    decided: dict[str, PolicyDecision] = {}
+    in_force = next((case for case in cases if not case.it.deleted), None)
+    its = begins = None
+    for case in cases:
+        try:
+            if case is not in_force:
+                older = in_force.it.name if in_force else None
+                decided[case.it.uid] = decide_policy(replace(case, older=older))
+                continue
+            # what it would do if it were not its turn says what it waits for
+            asked = decide_policy(replace(case, turn=ANOTHER))
+            its, begins = asked.running, asked.begins
+            decided[case.it.uid] = decide_policy(_of_policy(case, ready, running, its, begins))
+        except Exception as error:
+            errors[case.it.uid] = error
+            problem = bug_problem(error, "this one from being served")
+            status = unjudged(case, stalled(problem.reason, problem.message))
+            decided[case.it.uid] = PolicyDecision([], status, case.watched)
+    return decided, its, begins
+
+
+def _of_policy(
+    case: PolicyCase,
+    ready: DecommissionResource | None,
+    running: Sequence[Running],
+    its: Running | None,
+    begins: Running | None,
+) -> PolicyCase:
+    """Return the case of a policy with whose turn it is, and what its plan yields to."""
+    wanted = its or begins
+    if wanted is None:
+        return case
+    if running:
+        stays = its is not None and retires(its.rank, Rank.DECOMMISSION)
+        return case if stays else replace(case, turn=running[0].plan)
+    if ready is None or retires(wanted.rank, Rank.DECOMMISSION):
+        return case
+    name = f"the BrokerDecommission {ready.name}"
+    return replace(case, yields=name) if its else replace(case, turn=name)
+
+
+def _in_turn(
+    case: DecommissionCase,
+    turn: DecommissionResource | None,
+    running: Sequence[Running],
+    its: Running | None,
+    begins: Running | None,
+    users: Sequence[str],
+) -> DecommissionCase:
+    """Return the case of a decommission with whose turn it is, and what its plan yields to."""
+    it = case.it
+    works = any(other.owner == it.uid for other in running)
+    before = next((one for one in (its, begins) if one and retires(one.rank, Rank.DECOMMISSION)), None)
+    if turn and turn.uid != it.uid:
+        return replace(case, first=f"the BrokerDecommission {turn.name}")
+    if before:
+        return replace(case, yields=before.plan) if works else replace(case, first=f"the plan {before.plan}")
+    if its and not works:
+        return replace(case, retires=its.plan)
+    if users and not works and _is_up(case):
+        return replace(case, first=f"the plan of a user, {listed(sorted(users))},")
+    return case
+
+
+def _is_up(case: DecommissionCase) -> bool:
+    """Whether one of its brokers is up."""
+    seen = case.seen
+    return not isinstance(seen, Problem) and any(seen.brokers[b].up for b in case.it.brokers if b in seen.brokers)
+
+
+def _running(case: DecommissionCase) -> Running:
+    plan = case.it.record.plan
+    return Running(plan.name if plan else case.it.name, Rank.DECOMMISSION, case.it.uid)
+
+
+def _empties(it: DecommissionResource) -> bool:
+    """Whether a decommission was approved, and has not succeeded."""
+    return it.record.approval is not None and not (it.finished or it.deleted)
 
 
 def _of_others(it: DecommissionResource, all_of_them: Sequence[DecommissionResource]) -> frozenset[int]:
     """Return the brokers of the others, from their approval until they have succeeded."""
-    others = (o.brokers for o in all_of_them if o.uid != it.uid and o.record.approval and not (o.finished or o.deleted))
+    others = (other.brokers for other in all_of_them if other.uid != it.uid and _empties(other))
     return frozenset[int]().union(*others) - it.brokers
 
 

@@ -10,14 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reassign.api.broker_decommission import DecommissionState, MadePlan, PlanOutcome
+from reassign.api.broker_decommission import BrokerDecommission, DecommissionState
 from reassign.api.common import ConditionStatus
+from reassign.api.made_plan import MadePlan, PlanOutcome
 from reassign.api.reassignment_plan import Approval, Wave, WaveState
 from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.approval import (
+    PLAN_IN_PROGRESS,
     another_first,
     awaiting,
     bytes_in,
+    content_of,
     covered,
     digest_of,
     digest_of_nothing,
@@ -29,7 +32,7 @@ from reassign.core.automation.approval import (
     why_not,
 )
 from reassign.core.automation.case import DecommissionCase, in_doubt, manifest_of, wanted_cordons
-from reassign.core.automation.conditions import Standing, deleted_plan, made_plans
+from reassign.core.automation.conditions import Standing, deleted_plan, listed_plans, made_plan
 from reassign.core.automation.emptiness import BROKER_NOT_EMPTY, judge_brokers
 from reassign.core.automation.model import (
     AutomationStep,
@@ -47,8 +50,8 @@ from reassign.core.automation.unregister import decided_empty, unregistering
 from reassign.core.automation.view import WAVE_IN_FLIGHT, View, anew, grown
 from reassign.core.configs.cordons import EFFECT_SECONDS, CordonReason
 from reassign.core.model.problem import Problem
-from reassign.core.plans.conditions import summary_of
-from reassign.core.plans.model import AddFinalizer, RemoveFinalizer
+from reassign.core.plans.conditions import stalls, summary_of
+from reassign.core.plans.model import AddFinalizer, RemoveFinalizer, unended
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
 from reassign.text import counted, cut, listed, named_brokers
@@ -81,11 +84,13 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     brokers = judge_brokers(it, seen, case.timers, case.now)
     timers = {broker: judged.timer for broker, judged in brokers.items() if judged.timer}
     update: dict[str, object] = {"brokers": tuple(judged.record for judged in brokers.values() if judged.record)}
-    if it.record.failures and it.status.observed_generation not in (None, -1, it.generation):
+    anew_at_once = it.record.failures or it.record.approval is None
+    if anew_at_once and it.status.observed_generation not in (None, -1, it.generation):
         update |= {**NO_FAILURES, "next_plan": None}
     view = View(case, it.record.model_copy(update=update), brokers, timers)
     if unknown := [broker for broker, judged in brokers.items() if judged.record is None]:
-        message = f"{named_brokers(unknown, 'is')} not registered, and no replica names it: correct the brokers"
+        why = f"{named_brokers(unknown, 'is')} not registered, and no replica names it"
+        message = f"{why}: delete this one, and make another with the right brokers"
         return view.decided([], Standing(Reason.UNKNOWN_BROKER, message))
     return _with_plan(unregistering(view, seen), seen)
 
@@ -102,7 +107,7 @@ def _take_down(view: View, since: datetime) -> DecommissionDecision:
         return view.decided(steps, Standing("Deleting", f"its plan {found.plan.name} is being deleted"))
     if doubted := [broker for broker in sorted(it.brokers) if in_doubt(it, broker, now, case.seen)]:
         return view.decided([], Standing("Deleting", f"{named_brokers(doubted, 'is')} being unregistered"))
-    if (left := it.brokers & case.cluster.cordons) and now - since < timedelta(seconds=LIFTING_SECONDS):
+    if (left := (it.brokers & case.cluster.cordons) - case.shared) and now - since < timedelta(seconds=LIFTING_SECONDS):
         return view.decided([], Standing("Deleting", f"the cordon of {named_brokers(left)} is being lifted"))
     return view.decided([RemoveFinalizer()] if it.has_finalizer else [], Standing("Deleting", "it goes now"))
 
@@ -157,7 +162,7 @@ def _to_be_created(view: View, plan: RecordedPlan, found: PlanSeen | None) -> De
     if case.is_taken(plan.name):
         return _named_next(view)
     standing = Standing(Reason.PLANNING, f"the plan {plan.name} is created")
-    return view.decided([CreatePlan(manifest_of(case, plan.name))], standing)
+    return view.decided([CreatePlan(manifest_of(case.it, BrokerDecommission, plan.name, case.spec))], standing)
 
 
 def _named_next(view: View) -> DecommissionDecision:
@@ -166,7 +171,7 @@ def _named_next(view: View) -> DecommissionDecision:
     name = f"{case.it.name}-{number}"
     plan = RecordedPlan(number=number, name=name, spec_digest=plan_spec_digest(case.spec))
     view = view.with_record(plan=plan)
-    steps = [] if case.is_taken(name) else [CreatePlan(manifest_of(case, name))]
+    steps = [] if case.is_taken(name) else [CreatePlan(manifest_of(case.it, BrokerDecommission, name, case.spec))]
     return view.decided(steps, Standing(Reason.PLANNING, f"the plan {name} is created"))
 
 
@@ -205,7 +210,7 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
     if plan.spec_digest != plan_spec_digest(case.spec):
         standing = Standing(Reason.PLANNING, f"{plan.name} is made anew, for the spec as it is now")
         return view.with_plan(retired=True).decided([DeletePlan(found.plan)], standing)
-    if why := trouble_of(case, found):
+    if why := trouble_of(found, plan, content_of(it, found), case.avoid):
         standing = Standing(Reason.PLANNING, f"{why}; it is made anew")
         view = view.with_plan(retired=True).with_record(next_plan=anew(now))
         return view.decided([DeletePlan(found.plan)], standing)
@@ -223,13 +228,16 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         return view.decided([], awaiting(case, digest, what, why_not(case, found)))
     if case.first:
         return view.decided([], another_first(case)._replace(digest=digest))
+    if case.retires:
+        standing = Standing(PLAN_IN_PROGRESS, f"{case.retires} comes to its end first", digest=digest)
+        return view.decided([], standing)
     if few := too_few(case, seen):
         return view.decided([], few._replace(digest=digest))
     if not covered(case, found):
         named = digest if it.spec.approved_digest == digest else None
         approval = RecordedApproval(digest=named, bytes=bytes_in(found.plan.status.waves))
         view = view.with_record(approval=approval, next_plan=view.record.next_plan if it.record.approval else None)
-    return view.with_plan(approved=True, digest=digest).decided(
+    return view.with_plan(approved=True, digest=content_of(it, found)).decided(
         [], Standing(WAVE_IN_FLIGHT, f"{plan.name} is approved")
     )
 
@@ -246,9 +254,12 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
     case = view.case
     it, digest = case.it, digest_of(case.it, found)
     listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
-    if found.done and plan.digest == digest:
+    if found.done and plan.digest == content_of(it, found):
         return _ended(view, found)
-    if not case.braked and (why := trouble_of(case, found)):
+    if case.yields:
+        standing = Standing(PLAN_IN_PROGRESS, f"{found.plan.name} starts nothing more: {case.yields} goes first")
+        return view.with_plan(retired=True).decided([RetirePlan(found.plan)], standing, listing)
+    if not case.braked and (why := trouble_of(found, plan, content_of(it, found), case.avoid)):
         return _cannot_go_on(view, why, [RetirePlan(found.plan)], listing)
     if not it.approved and it.spec.approved_digest == digest:
         begun = bytes_in(found.states[: plan.begun_waves])
@@ -277,7 +288,7 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
 
 
 def _so_far(found: PlanSeen) -> str:
-    return f"{found.plan.name}: {summary_of(found.states)}"
+    return f"{found.plan.name}: {summary_of(found.states)}{stalls(unended(found.waves))}"
 
 
 def _awaited_cordons(view: View) -> list[int]:
@@ -296,7 +307,8 @@ def _awaited_cordons(view: View) -> list[int]:
 
 def _listed(view: View, found: PlanSeen, outcome: PlanOutcome, *, begun: bool) -> tuple[MadePlan, ...]:
     it, now = view.case.it, view.case.now.time
-    return made_plans(it.status.plans, found, digest_of(it, found), outcome, now, begun=begun)
+    known = next((made for made in it.status.plans if made.name == found.plan.name), None)
+    return listed_plans(it.status.plans, made_plan(known, found, content_of(it, found), outcome, now, begun=begun))
 
 
 def _ended(view: View, found: PlanSeen) -> DecommissionDecision:
@@ -324,7 +336,8 @@ def _after_plan(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
         if found.plan.deleted:
             listing = _deleted(view, plan)
-        message = f"{plan.name} starts nothing more, and what it has in flight comes to its end"
+        stalled = stalls(unended(found.waves))
+        message = f"{plan.name} starts nothing more, and what it has in flight comes to its end{stalled}"
         return view.decided(retire, Standing(WAVE_IN_FLIGHT, message), listing)
     listing = _listed(view, found, PlanOutcome.RETIRED, begun=plan.begun_waves > 0)
     if found.plan.deleted:

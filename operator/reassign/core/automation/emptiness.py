@@ -118,7 +118,8 @@ def _of_logs(
     now: Clock,
 ) -> Emptiness:
     if not _answers(found, now):
-        return Emptiness(Reason.NOT_OBSERVED, f"broker {broker} does not say which logs it has")
+        message = f"broker {broker} does not say which logs it has: it does not answer, or has an offline log directory"
+        return Emptiness(Reason.NOT_OBSERVED, message)
     if hidden := _hidden(it, broker, seen):
         return _withheld(frozenset({broker}), hidden)
     logs = [{topic for topic in read.topics if it.counts(topic)} for read in found.logs]
@@ -146,7 +147,8 @@ def _by_others(it: DecommissionResource, seen: BrokersSeen, now: Clock) -> Empti
     if not up:
         return Emptiness(Reason.NOT_OBSERVED, "no broker is up to tell which logs there are")
     if silent := {broker for broker, found in up.items() if not _answers(found, now)}:
-        return Emptiness(Reason.NOT_OBSERVED, f"{named_brokers(silent, 'has')} not told which logs there are")
+        message = f"{named_brokers(silent, 'has')} not told which logs there are, as with an offline log directory"
+        return Emptiness(Reason.NOT_OBSERVED, message)
     hidden = {broker: topics for broker in up if (topics := _hidden(it, broker, seen))}
     return _withheld(frozenset(hidden), frozenset[str]().union(*hidden.values())) if hidden else None
 

@@ -122,10 +122,19 @@ class BrokerSeen:
     """Since when its cordon is wanted, by the monotonic clock."""
     cordoned_at: float | None = None
     """Since when it is cordoned, by the same clock."""
+    refusal: Problem | None = None
+    """Why the last UnregisterBroker of it was refused."""
+    rack: str | None = None
+    """Its broker.rack, where it is registered and has one."""
 
     @property
     def up(self) -> bool:
         return self.registered and not self.fenced
+
+    @property
+    def holds(self) -> bool:
+        """Whether it has replicas, or a move in flight names it."""
+        return any(self.replicas.values()) or any(self.in_flight.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +155,12 @@ class BrokersSeen:
     """The voters of the controller quorum; None where they are not known."""
     via: int | None = None
     """The broker that requests go to next."""
+    counted_at: float | None = None
+    """When the replicas were counted, by the monotonic clock; None: just now."""
+    foreign: frozenset[int] = frozenset()
+    """Brokers that get or lose replicas by moves in flight of other clients."""
+    foreign_from: frozenset[int] = frozenset()
+    """Brokers that lose replicas by these."""
 
     def hidden(self, broker: int) -> frozenset[str]:
         """Return the topics whose logs a broker reports, and which metadata does not show."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from reassign.core.automation.model import BrokerSeen, BrokersSeen, LogsRead
-from reassign.core.automation.timers import GREATEST_GAP_SECONDS, Timer, counts
+from reassign.core.automation.timers import GREATEST_GAP_SECONDS, counts
 from reassign.core.configs.cordons import CordonState
 from reassign.core.model.layout import Layout, showing
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import Reassignment, Snapshot, TopicPartition, cordoned, live_brokers
 
 READS = 3
@@ -22,8 +23,8 @@ class BrokersRead:
     """What was read of all brokers at one time, apart from what each observation shows."""
 
     layout: Layout
-    factor: int = 1
-    """The greatest replication factor that brokers give to topics that are still to be made."""
+    factor: int | None = None
+    """The greatest replication factor that brokers give to topics that are still to be made; None: not known."""
     voters: frozenset[int] | None = None
     """The voters of the controller quorum; None where they are not known."""
     at: float = -inf
@@ -34,8 +35,6 @@ class BrokersRead:
 class BrokersMemory:
     """What a process remembers of the brokers of a cluster, by the monotonic clock. Losing it costs a wait."""
 
-    timers: Mapping[int, Timer] = field(default_factory=dict)
-    """How long brokers that are to be empty have been seen down."""
     read: BrokersRead | None = None
     """The last reading."""
     logs: Mapping[int, tuple[LogsRead, ...]] = field(default_factory=dict)
@@ -48,6 +47,8 @@ class BrokersMemory:
     """Since when registered brokers were seen to be fenced."""
     observed_at: float = -inf
     """When an observation counted last."""
+    refusals: Mapping[int, Problem] = field(default_factory=dict)
+    """Why brokers were not unregistered, where that was refused."""
 
     def take(self, read: BrokersRead) -> BrokersMemory:
         """Return the memory after a reading. A broker that did not report all of its logs has not answered."""
@@ -59,7 +60,14 @@ class BrokersMemory:
             )
             for broker in showing(directories)
         }
+        if read.factor is None and self.read:
+            read = replace(read, factor=self.read.factor)
         return replace(self, read=read, logs=logs)
+
+    def unregister(self, broker: int, refusal: Problem | None) -> BrokersMemory:
+        """Return the memory after an UnregisterBroker, which may have been refused."""
+        others = {known: why for known, why in self.refusals.items() if known != broker}
+        return replace(self, refusals={**others, broker: refusal} if refusal else others)
 
     def observe(self, snapshot: Snapshot, cordons: Set[int], now: float) -> BrokersMemory:
         """Return the memory after an observation; `cordons` are the brokers that were to be cordoned before it.
@@ -113,13 +121,14 @@ class BrokersMemory:
                     cordoned=self._cordoned(broker, snapshot, cordons) if broker in live else None,
                     cordon_wanted_at=self.wanted.get(broker),
                     cordoned_at=self.cordoned.get(broker),
+                    refusal=None if broker in live else self.refusals.get(broker),
                 )
                 for broker in ids
             },
             topics=frozenset(layout.factors),
             forwarded=bool(snapshot.forwarded.brokers),
             lists_fenced=snapshot.lists_fenced,
-            factor=max(self.read.factor, *factors, 1),
+            factor=max(self.read.factor or 1, *factors, 1),
             voters=self.read.voters,
             via=snapshot.forwarded.via,
         )

@@ -22,6 +22,7 @@ GREATEST_GAP_SECONDS = 120.0
 """After a longer gap between observations, or a negative one, a timer begins anew."""
 COUNT_HOLDS_SECONDS = 600.0
 """How long a count of replicas is good for."""
+GREATEST_RECORDED_SECONDS = 86_400
 RECORD_SECONDS = 60.0
 """How old a record of a timer gets. With a restart in between it has to be less than the greatest gap."""
 
@@ -72,10 +73,12 @@ def counts(seen: ObservedCluster) -> bool:
 def recorded(before: RecordedTimer | None, timer: Timer | None) -> RecordedTimer | None:
     """Return what the record should have of a timer: another one where it begins, begins anew or ends, and each minute.
 
-    It has whole seconds, cut, so that it never says more than was counted.
+    It has whole seconds, cut, so that it never says more than was counted. No decision asks for more than a day.
     """
     if timer is None:
         return None
+    if before and timer.seconds >= before.seconds >= GREATEST_RECORDED_SECONDS:
+        return before
     if before and timer.seconds >= before.seconds:
         age = (timer.observed_at - before.observed_at).total_seconds()
         if 0 <= age < RECORD_SECONDS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reassign.api.broker_decommission import DecommissionState, UnregisterWish
-from reassign.core.automation.case import in_doubt
+from reassign.core.automation.case import DecommissionCase, in_doubt
 from reassign.core.automation.conditions import Standing, broker_state
 from reassign.core.automation.model import BrokersSeen, DecommissionDecision, UnregisterBroker
 from reassign.core.automation.view import View, whole
@@ -31,6 +31,10 @@ def decided_empty(view: View, seen: BrokersSeen) -> DecommissionDecision:
     if not seen.lists_fenced:
         message = f"{named} empty; Kafka before 4.0 does not say which brokers are down, so none is unregistered"
         return view.decided([], standing._replace(reason="NotSupported", message=message))
+    refusals = {broker: why for broker in down if (why := view.brokers[broker].seen.refusal)}
+    for broker, why in refusals.items():
+        message = f"{named} empty; broker {broker} could not be unregistered: {why.message}; it is tried again"
+        return view.decided([], standing._replace(reason=why.reason, message=message))
     sent = [broker for broker in down if in_doubt(it, broker, case.now.time)]
     if sent or view.after:
         return view.decided([], standing._replace(message=f"{named} empty; one that is down is being unregistered"))
@@ -43,15 +47,26 @@ def decided_empty(view: View, seen: BrokersSeen) -> DecommissionDecision:
     if unseen := [broker for broker in down if not view.brokers[broker].emptiness.seen_up]:
         message = f"{named} empty; {named_brokers(unseen)} was never seen empty while up, so it is not unregistered"
         return view.decided([], standing._replace(reason=Reason.NOT_OBSERVED, message=message))
-    return view.decided([], standing)
+    held = _held(case)
+    then = f"not unregistered {held}" if held else f"unregistered once it has been so for {DOWN_SECONDS} s"
+    message = f"{named} empty; {named_brokers(down, 'is')} down, and {then}"
+    return view.decided([], standing._replace(message=message))
+
+
+def _held(case: DecommissionCase) -> str | None:
+    """Say what keeps every broker from being unregistered."""
+    if not case.it.approved:
+        return "without an approval"
+    if case.it.spec.suspend:
+        return "while spec.suspend is true"
+    return f"while execution of the KafkaCluster is {case.cluster.execution}" if case.braked else None
 
 
 def unregistering(view: View, seen: BrokersSeen) -> View:
     """Return the view in which each broker that is empty and down is unregistered, whatever the others are."""
     case = view.case
     it = case.it
-    wished = it.spec.unregister is UnregisterWish.WHEN_DOWN and it.approved and seen.lists_fenced
-    if not wished or it.spec.suspend or case.braked:
+    if it.spec.unregister is UnregisterWish.NEVER or not seen.lists_fenced or _held(case):
         return view
     due = [broker for broker in view.brokers if _may_be_unregistered(view, seen, broker)]
     update = {"unregister_sent_at": whole(case.now.time), "unregister_via": seen.via}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from reassign.api.broker_decommission import MadePlan
+from reassign.api.made_plan import MadePlan
 from reassign.api.reassignment_record import RecordedDecommission, RecordedWait
 from reassign.core.automation.case import DecommissionCase, wanted_cordons
 from reassign.core.automation.conditions import Standing, status_of

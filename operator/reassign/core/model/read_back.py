@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from reassign.api.broker_decommission import BrokerDecommissionStatus, MadePlan
+from reassign.api.broker_decommission import BrokerDecommissionStatus
 from reassign.api.common import Condition, ObjectMeta
 from reassign.api.kafka_cluster import KafkaClusterSpec
+from reassign.api.made_plan import MadePlan
 from reassign.api.partition_reassignment import CopiedSample, PartitionDetail, PartitionReassignmentStatus, Progress
 from reassign.api.reassignment_plan import BalanceStatus, LowerBound, PlanMoves, ReassignmentPlanStatus, Unmet, Wave
+from reassign.api.reassignment_policy import PolicyPlan, ReassignmentPolicyStatus, TriggerStatus
 
 
 class DeclaredCluster(Protocol):
@@ -93,5 +95,22 @@ class DecommissionStatusReadBack(Protocol):
     def plans(self) -> tuple[MadePlan, ...]: ...
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> BrokerDecommissionStatus:
+        """Return the whole status with these fields changed, to be written again."""
+        ...
+
+
+class PolicyStatusReadBack(Protocol):
+    """The last status of a ReassignmentPolicy."""
+
+    @property
+    def observed_generation(self) -> int | None: ...
+    @property
+    def conditions(self) -> tuple[Condition, ...]: ...
+    @property
+    def triggers(self) -> tuple[TriggerStatus, ...]: ...
+    @property
+    def plans(self) -> tuple[PolicyPlan, ...]: ...
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> ReassignmentPolicyStatus:
         """Return the whole status with these fields changed, to be written again."""
         ...

@@ -156,7 +156,7 @@ def windows_at(windows: Sequence[Window], now: datetime) -> WindowState:
         return WindowState()
     opens, closes = list[tuple[datetime, str]](), list[datetime]()
     for number, window in enumerate(windows):
-        found = _around(window.cron, window.time_zone, f"spec.windows[{number}]", now)
+        found = moments_around(window.cron, window.time_zone, f"spec.windows[{number}]", now)
         if isinstance(found, Problem):
             return WindowState(is_open=False, problem=found)
         last, following = found
@@ -215,7 +215,7 @@ class _Kept(NamedTuple):
 _kept: dict[tuple[str, str, str], _Kept] = {}
 
 
-def _around(cron: str, time_zone: str, where: str, now: datetime) -> Moments | Problem:
+def moments_around(cron: str, time_zone: str, where: str, now: datetime) -> Moments | Problem:
     """Return the moments around `now` of a cron that stands `where`."""
     key = cron, time_zone, where
     kept = _kept.get(key)

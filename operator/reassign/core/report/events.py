@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from reassign.api.broker_decommission import BrokerDecommissionStatus, PlanOutcome
+from reassign.api.broker_decommission import BrokerDecommissionStatus
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaClusterStatus
+from reassign.api.made_plan import PlanOutcome
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.core.configs.cordons import CordonChange, CordonNews

@@ -1,0 +1,276 @@
+"""A ReassignmentPolicy as the core sees it, what a decision about one reads, and what follows from it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reassign.api.common import bytes_of
+from reassign.api.digest import hashed
+from reassign.api.goal import Scope
+from reassign.api.kafka_cluster import Execution
+from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS, ClusterRef
+from reassign.api.reassignment_plan import Approval, Goal, ReassignmentPlanSpec, Topics
+from reassign.api.reassignment_policy import (
+    PlanTemplate,
+    ReassignmentPolicySpec,
+    ReassignmentPolicyStatus,
+    Trigger,
+    TriggerKind,
+)
+from reassign.api.reassignment_record import RecordedPolicy, RecordedPolicyPlan, RecordedTrigger
+from reassign.api.window import Windows
+from reassign.core.automation.approval import as_planned, bytes_in, merely_evacuates, shown_digest
+from reassign.core.automation.arbiter import EVACUATING, RANKS, Rank, Running
+from reassign.core.automation.case import TTL_SECONDS, with_ttl
+from reassign.core.automation.model import (
+    BrokersSeen,
+    CreatePlan,
+    DeletePlan,
+    OwnedCluster,
+    PlanSeen,
+    RetirePlan,
+    RunPlan,
+    WorkedOut,
+    WorkOut,
+)
+from reassign.core.automation.scope import beyond, otherwise
+from reassign.core.automation.triggers import LOST_SECONDS
+from reassign.core.automation.watch import Watched
+from reassign.core.model.forwarding import Clock
+from reassign.core.model.problem import Problem
+from reassign.core.model.read_back import PolicyStatusReadBack
+from reassign.text import amount, named_brokers
+
+
+@dataclass(frozen=True)
+class PolicyResource:
+    """One ReassignmentPolicy."""
+
+    uid: str
+    version: int
+    namespace: str
+    name: str
+    generation: int
+    created: datetime
+    spec: ReassignmentPolicySpec
+    status: PolicyStatusReadBack
+    record: RecordedPolicy
+    deleted: datetime | None = None
+
+    @property
+    def age_key(self) -> tuple[datetime, str]:
+        """A key that sorts policies by age; the uid breaks a tie."""
+        return (self.created, self.uid)
+
+    @property
+    def lost_seconds(self) -> int:
+        """After how long a broker that is down counts as lost."""
+        found = self.trigger_of(TriggerKind.BROKER_LOST)
+        return found.broker_lost.after_seconds if found and found.broker_lost else LOST_SECONDS
+
+    @property
+    def stall_timeout_seconds(self) -> int:
+        """After how long a wait that ends by itself is Stalled."""
+        template = self.spec.plan_template
+        return (template and template.template.stall_timeout_seconds) or STALL_TIMEOUT_SECONDS
+
+    def trigger(self, name: str) -> Trigger | None:
+        """Return a trigger by its name."""
+        return next((trigger for trigger in self.spec.triggers if trigger.name == name), None)
+
+    def trigger_of(self, kind: TriggerKind) -> Trigger | None:
+        """Return the first trigger of a kind."""
+        return next((trigger for trigger in self.spec.triggers if trigger.kind is kind), None)
+
+    def needs_approval(self, name: str) -> bool:
+        """Whether plans of a trigger need approval, whatever they copy."""
+        trigger = self.trigger(name)
+        return ((trigger and trigger.approval) or self.spec.approval) is Approval.REQUIRED
+
+    def windows(self, name: str) -> Windows:
+        """Return the windows that plans of a trigger wait for."""
+        trigger = self.trigger(name)
+        if trigger and trigger.windows is not None:
+            return trigger.windows
+        return () if trigger and trigger.broker_lost else self.spec.windows
+
+    def approves(self, plan: RecordedPolicyPlan) -> bool:
+        """Whether the recorded approval counts for a plan that has it: the spec still has what gave it."""
+        approval = self.record.approval
+        if approval is None or approval.trigger != plan.trigger:
+            return False
+        if approval.digest:
+            return approval.digest == self.spec.approved_digest
+        return self.trigger(plan.trigger) is None or not self.needs_approval(plan.trigger)
+
+
+@dataclass(frozen=True, slots=True)
+class WritePolicyRecord:
+    """Write the record of the policy. What follows needs it."""
+
+    record: RecordedPolicy
+
+
+PolicyStep = WritePolicyRecord | WorkOut | CreatePlan | RunPlan | RetirePlan | DeletePlan
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDecision:
+    """What is to be done about one policy. Steps are taken in their order. A plan without a RunPlan starts nothing."""
+
+    steps: Sequence[PolicyStep]
+    status: ReassignmentPolicyStatus
+    watched: Watched | None = None
+    """What has been watched: for the next decision of this process."""
+    changes: datetime | None = None
+    """When something changes by the time alone."""
+    begins: Running | None = None
+    """Its plan that only another one's turn keeps from beginning."""
+    running: Running | None = None
+    """Its plan that is under way."""
+    lost: frozenset[int] = frozenset()
+    """The lost brokers that its plan evacuates."""
+    lifts_cordons: bool = False
+    """Whether our cordons are to be lifted."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyCase:
+    """All that a decision about one policy reads."""
+
+    it: PolicyResource
+    cluster: OwnedCluster
+    seen: BrokersSeen | Problem
+    now: Clock
+    plans: Mapping[str, PlanSeen] = field(default_factory=dict)
+    """The plans in its namespace, by name."""
+    worked: WorkedOut | Problem | None = None
+    """What working out a plan came to, where the last decision asked for it; older ones are to be forgotten."""
+    watched: Watched | None = None
+    """What this process has watched; None: nothing yet."""
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """The uids of the plans in its namespace that cannot be read, by name."""
+    older: str | None = None
+    """The older policy of the same KafkaCluster."""
+    running: Sequence[Running] = ()
+    """The plans of BrokerDecommissions that are under way."""
+    turn: str | None = None
+    """The plan that goes first, where it is not one of this policy's."""
+    yields: str | None = None
+    """What its own plan that is under way is to be retired for."""
+    emptied: frozenset[int] = frozenset()
+    """The brokers of BrokerDecommissions, from their approval until they have succeeded."""
+    users: Sequence[str] = ()
+    """Plans of users in its namespace that have moves in flight, or have advanced within stallTimeoutSeconds."""
+
+    def is_taken(self, name: str) -> bool:
+        """Whether there is a plan of that name."""
+        return name in self.plans or name in self.unreadable
+
+    @property
+    def suspended(self) -> str | None:
+        """Why nothing is to start: a user has asked for that."""
+        if self.it.spec.suspend:
+            return "spec.suspend is true: no plan is made, and none starts anything"
+        if self.cluster.execution is not Execution.RUN:
+            return f"execution of the KafkaCluster is {self.cluster.execution}"
+        return None
+
+
+def is_evacuating(kind: TriggerKind) -> bool:
+    """Whether plans of a kind of trigger empty brokers."""
+    return RANKS[kind] in EVACUATING
+
+
+def spec_of(
+    it: PolicyResource, trigger: Trigger, brokers: frozenset[int], avoid: frozenset[int]
+) -> ReassignmentPlanSpec:
+    """Return the spec of a trigger's plan that empties these brokers, or none; `avoid` are those that others empty."""
+    template = it.spec.plan_template or PlanTemplate(goal=Goal())
+    goal, topics = template.goal, template.topics
+    if is_evacuating(trigger.kind):
+        topics = Topics(exclude=())
+        goal = Goal(drain_brokers=tuple(sorted(brokers)), scope=Scope.DRAINED, avoid_brokers=_some(avoid - brokers))
+    else:
+        allowed = avoid if goal.brokers is None else avoid & set(goal.brokers)
+        avoided = _some(allowed | set(goal.avoid_brokers or ()))
+        goal = goal.model_copy(update={"avoid_brokers": avoided})
+    return ReassignmentPlanSpec(
+        cluster_ref=ClusterRef(name=it.spec.cluster_ref.name),
+        topics=topics,
+        goal=goal,
+        racks=template.racks,
+        waves=template.waves,
+        template=with_ttl(template.template),
+        ttl_seconds_after_finished=TTL_SECONDS,
+    )
+
+
+def _some(brokers: frozenset[int]) -> tuple[int, ...] | None:
+    return tuple(sorted(brokers)) or None
+
+
+def digest_of(plan: RecordedPolicyPlan, found: PlanSeen) -> str:
+    """Return what an approval of a plan names: what it does, and the plan, so that no approval serves twice."""
+    return shown_digest([wave.digest for wave in found.plan.status.waves], frozenset(plan.brokers), plan.name)
+
+
+def given(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bool:
+    """Whether a plan is approved, or needs no approval of its own."""
+    brokers, copied = frozenset(plan.brokers), bytes_in(found.plan.status.waves)
+    if it.spec.approved_digest == digest_of(plan, found):
+        return True
+    within = it.spec.max_bytes is None or copied <= bytes_of(it.spec.max_bytes)
+    if within and it.trigger(plan.trigger) and not it.needs_approval(plan.trigger):
+        return not is_evacuating(plan.kind) or not otherwise(as_planned(found), brokers)
+    return covered(it, plan, found)
+
+
+def covered(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bool:
+    """Whether an approval by its digest covers a further plan, which empties no other brokers."""
+    approval, brokers = it.record.approval, frozenset(plan.brokers)
+    if approval is None or approval.digest is None or not is_evacuating(plan.kind) or not it.approves(plan):
+        return False
+    return brokers <= set(approval.brokers) and merely_evacuates(found, brokers, approval)
+
+
+def why_not(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> list[str]:
+    """Say why a plan needs an approval of its own."""
+    copied, approval = bytes_in(found.plan.status.waves), it.record.approval
+    reasons = list[str]()
+    if it.spec.max_bytes is not None and copied > bytes_of(it.spec.max_bytes) and not it.needs_approval(plan.trigger):
+        reasons.append(f"it copies {amount(copied)}, and maxBytes is {it.spec.max_bytes}")
+    if not is_evacuating(plan.kind) or approval is None or not approval.digest or not it.approves(plan):
+        return reasons
+    if more := set(plan.brokers) - set(approval.brokers):
+        reasons.append(f"it empties {named_brokers(more)}, too")
+    return [*reasons, *beyond(as_planned(found), frozenset(plan.brokers), approval)]
+
+
+def sight_of(kind: TriggerKind, brokers: frozenset[int], seen: BrokersSeen) -> str:
+    """Return the digest of what a plan of a trigger has left: brokers, racks, and what it has not met."""
+    there = sorted((b, found.up, found.rack or "") for b, found in seen.brokers.items() if found.up or found.holds)
+    left: list[object] = [*sorted(brokers)]
+    if is_evacuating(kind):
+        left = [[b, sorted(seen.brokers[b].replicas.items())] for b in sorted(brokers) if b in seen.brokers]
+    return hashed([kind, there, left])
+
+
+def recorded_trigger(record: RecordedPolicy, name: str) -> RecordedTrigger:
+    """Return how far a trigger is."""
+    return next((known for known in record.triggers if known.name == name), RecordedTrigger(name=name))
+
+
+def running_of(it: PolicyResource, plan: RecordedPolicyPlan) -> Running:
+    """Return a plan as others see it."""
+    return Running(plan.name, RANKS[plan.kind], it.uid, plan.approved)
+
+
+def cooldown_until(it: PolicyResource, rank: Rank) -> datetime | None:
+    """Return when a plan of this rank may begin after the last one of schedule or brokersAdded."""
+    ended = it.record.ended_at
+    if ended is None or rank in EVACUATING:
+        return None
+    return ended + timedelta(seconds=it.spec.cooldown_seconds)

@@ -1,0 +1,91 @@
+"""Report: what the conditions of a ReassignmentPolicy say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus, TriggerKind
+from reassign.core.automation.arbiter import HoldReason
+from reassign.core.automation.policy_case import PolicyCase, recorded_trigger
+from reassign.core.automation.policy_view import PolicyView
+from reassign.core.automation.triggers import lasting, lost_racks, problem_of, too_many
+from reassign.core.model.problem import Problem
+from reassign.core.plans.windows import windows_at
+from reassign.core.report.conditions import ConditionState, conditions, unready
+from reassign.errors import Reason
+from reassign.text import named_brokers
+
+DUPLICATE_POLICY, IDLE = "DuplicatePolicy", "Idle"
+TOO_MANY_SECONDS = 600
+"""After how long too many brokers that are down are a matter for a user."""
+MOST_FAILURES = 3
+
+
+def stalled(reason: str, message: str) -> list[ConditionState]:
+    """Return the conditions of a policy that a user has to do something about."""
+    ready = ConditionState("Ready", False, reason, message)
+    return [ready, ready._replace(type="Stalled", status=True)]
+
+
+def states_of(view: PolicyView) -> list[ConditionState]:
+    """Return the conditions of a policy whose triggers were judged."""
+    case = view.case
+    wrong = _wrong(view)
+    needed = ConditionState("ApprovalNeeded", True, Reason.AWAITING_APPROVAL, view.approval or "")
+    more = [needed] if view.approval else []
+    if case.suspended:
+        return [*unready(Reason.SUSPENDED, case.suspended), *more]
+    if wrong:
+        return [*stalled(*wrong), *more]
+    if view.approval:
+        return [ConditionState("Ready", True, Reason.AWAITING_APPROVAL, view.approval), *more]
+    if view.active:
+        message = "; ".join(f"{name}: {said}" for name, said in view.active.items())
+        return [ConditionState("Ready", True, HoldReason.PLAN_IN_PROGRESS, message)]
+    held = [f"{name}: {view.holds[name].message}" for name, level in view.levels.items() if _is_held(view, name)]
+    return [ConditionState("Ready", True, IDLE, "; ".join(held) or "no plan is needed")]
+
+
+def _is_held(view: PolicyView, name: str) -> bool:
+    return view.levels[name].true and name in view.holds
+
+
+def _wrong(view: PolicyView) -> tuple[str, str] | None:
+    """Return why a user has to act, with the reason."""
+    it, now = view.case.it, view.case.now.time
+    problem = problem_of(view.schedules) or unreadable_window(view.case, now)
+    if problem:
+        return problem.reason, problem.message
+    lost = it.trigger_of(TriggerKind.BROKER_LOST)
+    if lost and lost.broker_lost:
+        if racks := lost_racks(view.seen, view.levels[lost.name].brokers if view.levels[lost.name].true else set()):
+            rack, brokers = next(iter(racks.items()))
+            return HoldReason.RACK_LOST, f"{named_brokers(brokers, 'is')} down, all of rack {rack}: see to it"
+        down = lasting(view.watched.down, TOO_MANY_SECONDS)
+        if said := too_many(down, lost.broker_lost.max_brokers):
+            return HoldReason.TOO_MANY_BROKERS_LOST, said
+    for trigger in it.spec.triggers:
+        known = recorded_trigger(view.record, trigger.name)
+        if known.failures >= MOST_FAILURES:
+            message = f"{known.failures} plans in a row could not go on, the last one since {known.last_failure}"
+            return Reason.PLAN_FAILED, f"{trigger.name}: {message}"
+    return None
+
+
+def unreadable_window(case: PolicyCase, now: datetime) -> Problem | None:
+    """Return why a window of the policy or of one of its triggers cannot be read, or never opens."""
+    it = case.it
+    found = windows_at(it.spec.windows, now).problem
+    for trigger in it.spec.triggers:
+        if found is None and trigger.windows and (problem := windows_at(trigger.windows, now).problem):
+            return Problem(problem.reason, f"trigger {trigger.name}: {problem.message}")
+    return found
+
+
+def unjudged(case: PolicyCase, states: Sequence[ConditionState]) -> ReassignmentPolicyStatus:
+    """Return the status of a policy whose triggers could not be judged: what it has said of them stays."""
+    it = case.it
+    after = conditions(it.status.conditions, states, it.generation, case.now.time, it.stall_timeout_seconds)
+    update = {"observed_generation": it.generation, "conditions": after, "summary": states[0].message}
+    return it.status.model_copy(update=update)

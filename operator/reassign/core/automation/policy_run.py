@@ -1,0 +1,151 @@
+"""Decide: what becomes of the approved plan of a policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reassign.api.made_plan import PlanOutcome
+from reassign.api.reassignment_plan import WaveState
+from reassign.api.reassignment_policy import TriggerKind
+from reassign.api.reassignment_record import RecordedPolicyApproval, RecordedPolicyPlan
+from reassign.core.automation.approval import awaited, bytes_in, trouble_of
+from reassign.core.automation.arbiter import EVACUATING, RANKS
+from reassign.core.automation.case import plan_of
+from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
+from reassign.core.automation.policy_case import digest_of, is_evacuating, recorded_trigger, sight_of
+from reassign.core.automation.policy_view import PolicyView
+from reassign.core.automation.timers import observed, read_timer, recorded
+from reassign.core.automation.view import grown
+from reassign.core.plans.conditions import summary_of
+from reassign.core.plans.windows import windows_at
+from reassign.text import cut, named_brokers
+
+RETURNED_SECONDS = 300
+"""How long a lost broker has been back when its plan is retired."""
+FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 600, 21_600
+"""The waits after a plan that could not go on: each is twice the one before."""
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 60, 3600
+"""The waits for a plan for what has landed on lost or cordoned brokers since the last one."""
+
+
+def go_on(view: PolicyView) -> PolicyView:
+    """Carry out the approved plan, or bring it to its end."""
+    case, plan = view.case, view.record.plan
+    if plan is None:
+        return view
+    if plan.uid and plan.uid == case.unreadable.get(plan.name):
+        return replace(view, busy=True).say(plan.trigger, f"{plan.name} cannot be read, and its status says why")
+    found = plan_of(case.plans, plan, case.it.uid)
+    if plan.retired:
+        return _come_to_its_end(view, plan, found)
+    if found is None or found.plan.deleted:
+        return _cannot_go_on(view.list_plan(plan, None, PlanOutcome.DELETED), plan, f"{plan.name} was deleted")
+    digest = digest_of(plan, found)
+    if found.done and plan.digest == digest:
+        return _succeeded(view.list_plan(plan, found, PlanOutcome.SUCCEEDED), plan)
+    view = replace(view, busy=True).list_plan(plan, found, PlanOutcome.RUNNING)
+    if case.yields:
+        return retire(view, plan, found, f"{case.yields} goes first")
+    view, back = _returned(view, plan)
+    if timer := view.watched.returned:
+        if timer.seconds >= RETURNED_SECONDS:
+            return retire(view, plan, found, f"{named_brokers(back, 'is')} back")
+        return view.say(plan.trigger, f"{named_brokers(back, 'is')} up again, so {plan.name} starts nothing more")
+    if case.suspended:
+        return view.say(plan.trigger, f"{plan.name} starts nothing: {case.suspended}")
+    if why := trouble_of(found, plan, digest, view.avoided(plan.kind, frozenset(plan.brokers))):
+        return _cannot_go_on(view.act(RetirePlan(found.plan)), plan, why)
+    return _run(view, plan, found, digest)
+
+
+def _come_to_its_end(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen | None) -> PolicyView:
+    if found is None:
+        return view.list_plan(plan, None, PlanOutcome.DELETED)
+    if found.done:
+        return view
+    if found.ends or not (found.plan.retired or found.plan.deleted):
+        view = replace(view, busy=True).say(plan.trigger, f"{plan.name} starts nothing more, and comes to its end")
+        return view if found.plan.deleted else view.act(RetirePlan(found.plan))
+    return view.list_plan(plan, found, PlanOutcome.RETIRED)
+
+
+def retire(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, why: str) -> PolicyView:
+    """Retire a plan that has done nothing wrong: no failure, and no cooldown."""
+    view = view.with_plan(retired=True).act(RetirePlan(found.plan))
+    return view.say(plan.trigger, f"{why}, so {plan.name} starts nothing more, and comes to its end")
+
+
+def _returned(view: PolicyView, plan: RecordedPolicyPlan) -> tuple[PolicyView, list[int]]:
+    """Note how long a lost broker has been up again."""
+    if plan.kind is not TriggerKind.BROKER_LOST:
+        return view, []
+    back = [b for b in plan.brokers if b in view.seen.brokers and view.seen.brokers[b].up]
+    before = read_timer(plan.returned)
+    if view.case.watched and view.case.watched.returned:
+        before = view.case.watched.returned
+    timer = observed(before, bool(back), view.case.now)
+    view = replace(view, watched=replace(view.watched, returned=timer))
+    return view.with_plan(returned=recorded(plan.returned, timer)), back
+
+
+def _cannot_go_on(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> PolicyView:
+    """Retire a plan that cannot go on; the next one of its trigger is made later each time."""
+    known = recorded_trigger(view.record, plan.trigger)
+    before = known.next_attempt if known.failures else None
+    wait = grown(before, view.case.now.time, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
+    view = view.with_plan(retired=True)
+    view = view.with_trigger(plan.trigger, failures=known.failures + 1, last_failure=cut(why), next_attempt=wait)
+    return replace(view, busy=True).say(plan.trigger, f"{why}; it starts nothing more")
+
+
+def _succeeded(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
+    view = view.with_plan(retired=True)
+    if RANKS[plan.kind] not in EVACUATING:
+        view = view.with_record(ended_at=view.case.now.time)
+    view = view.with_trigger(plan.trigger, failures=0, last_failure=None, next_attempt=None)
+    return nothing_left(view, plan.trigger, plan.kind, frozenset(plan.brokers))
+
+
+def nothing_left(view: PolicyView, name: str, kind: TriggerKind, brokers: frozenset[int]) -> PolicyView:
+    """Note what a trigger has left, so that it does not begin again for the same."""
+    if kind is TriggerKind.SCHEDULE:
+        return view
+    now, known = view.case.now.time, recorded_trigger(view.record, name)
+    of = brokers if is_evacuating(kind) else view.watched.added
+    update: dict[str, object] = {"saw": sight_of(kind, of, view.seen)}
+    if is_evacuating(kind):
+        last = known.next_plan if known.next_plan and (now - known.next_plan.until).total_seconds() < 7200 else None
+        update["next_plan"] = grown(last, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
+    return view.with_trigger(name, **update)
+
+
+def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: str) -> PolicyView:
+    """Let the waves of an approved plan go, one after the other; each is recorded before it begins."""
+    case, waves = view.case, found.states
+    it = case.it
+    if not it.approves(plan):
+        if it.spec.approved_digest == digest:
+            begun = bytes_in(waves[: plan.begun_waves])
+            return view.with_record(approval=approval_of(plan, digest, bytes_in(waves), begun))
+        what = f"the approval of {plan.name} was withdrawn, and no further wave starts"
+        message = awaited(it.spec.approved_digest, None, digest, what).message
+        return replace(view.say(plan.trigger, what), approval=message, digest=digest)
+    if case.turn:
+        return view.say(plan.trigger, f"{plan.name} starts nothing: {case.turn} goes first")
+    windows = windows_at(it.windows(plan.trigger), case.now.time)
+    if windows.problem:
+        return view.say(plan.trigger, f"{plan.name} starts nothing: {windows.problem.message}")
+    if not windows.is_open:
+        return view.say(plan.trigger, f"{plan.name} starts nothing: no window is open until {windows.opens_text}")
+    due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
+    if (approval := view.record.approval) and due > plan.begun_waves:
+        begun = approval.begun_bytes + bytes_in(waves[plan.begun_waves : due])
+        view = view.with_record(approval=approval.model_copy(update={"begun_bytes": begun}))
+        view = view.with_plan(begun_waves=due)
+    return view.act(RunPlan(found.plan, due)).say(plan.trigger, f"{found.plan.name}: {summary_of(waves)}")
+
+
+def approval_of(plan: RecordedPolicyPlan, digest: str | None, copied: int, begun: int = 0) -> RecordedPolicyApproval:
+    return RecordedPolicyApproval(
+        digest=digest, bytes=copied, begun_bytes=begun, trigger=plan.trigger, brokers=plan.brokers
+    )

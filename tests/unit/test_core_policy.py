@@ -1,0 +1,678 @@
+"""What becomes of a ReassignmentPolicy: sentences."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from reassign.api.kafka_cluster import Execution
+from reassign.core.model.snapshot import TopicPartition
+from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, orders
+from tests.unit.policy_sim import Policies, SimPolicy
+
+ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2), (3, 4), (4, 0), (0, 1))
+LOST = {"name": "lost", "brokerLost": {"afterSeconds": 1800}, "approval": "NotRequired"}
+CORDONED = {"name": "in", "brokersCordoned": {"afterSeconds": 300}, "approval": "NotRequired"}
+ADDED = {"name": "out", "brokersAdded": {"afterSeconds": 600}, "approval": "NotRequired"}
+NIGHTLY = {"name": "nightly", "schedule": {"cron": "0 4 * * *"}, "approval": "NotRequired"}
+LANDED = TopicPartition("orders", 90)
+DAY = 24 * 3600
+
+
+def world(*triggers: dict[str, Any], **fields: Any) -> tuple[Policies, SimPolicy]:
+    run = Policies(ROWS)
+    it = run.policy(*triggers, **fields)
+    run.rest(900)
+    return run, it
+
+
+def uneven(run: Policies) -> None:
+    """Bring a new broker, and few replicas to it."""
+    run.brokers[6] = UP
+
+
+# --- brokerLost ---
+
+
+def test_a_lost_broker_is_replaced_after_its_time() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.rest(1770)
+    assert (it.says("lost"), run.created) == (("Waiting", None), [])
+    run.wait(lambda: run.on(5) == [])
+    run.rest(60)
+    assert (it.outcomes, it.reason, it.true) == ([("main-lost-1", "Succeeded")], "Idle", {"Ready"})
+    assert run.cordons == {}
+
+
+def test_a_broker_that_is_gone_is_replaced_too() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = GONE
+    run.wait(lambda: run.on(5) == [])
+    assert it.status.plans
+
+
+def test_a_broker_back_after_forty_minutes_has_its_plan_retired() -> None:
+    run, it = world({**LOST, "windows": [{"cron": "0 0 1 1 *", "durationSeconds": 300}]})
+    run.brokers[5] = FENCED
+    run.rest(2400)
+    assert it.says("lost")[0] == "Active"
+    run.brokers[5] = UP
+    run.rest(285)
+    assert it.outcomes == [("main-lost-1", "Running")]
+    run.rest(120)
+    assert (it.outcomes, run.begun, run.on(5)) == ([("main-lost-1", "Retired")], [], run.on(5))
+    assert it.reason == "Idle"
+
+
+def test_a_broker_back_while_it_is_replaced_cancels_nothing() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.brokers[5] = UP
+    run.rest(1200)
+    assert run.begun == ["main-lost-1-w1"]
+    assert len(run.on(5)) == 1, "what was in flight has come to its end, and nothing else has begun"
+    assert (it.outcomes, it.reason) == ([("main-lost-1", "Retired")], "Idle")
+
+
+def test_a_broker_that_is_fenced_again_is_replaced_further() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.brokers[5] = UP
+    run.rest(120)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+    run.rest(60)
+    assert it.outcomes == [("main-lost-1", "Succeeded")]
+
+
+def test_a_broker_that_flaps_every_five_minutes_is_never_replaced() -> None:
+    run, it = world(LOST)
+    for _ in range(30):
+        run.brokers[5] = FENCED
+        run.rest(300)
+        run.brokers[5] = UP
+        run.rest(300)
+    assert (run.created, it.reason) == ([], "Idle")
+
+
+def test_three_lost_brokers_are_a_users_matter() -> None:
+    run, it = world(LOST)
+    for broker in (3, 4, 5):
+        run.brokers[broker] = FENCED
+    run.rest(630)
+    assert (it.reason, it.true) == ("TooManyBrokersLost", {"Stalled"})
+    run.rest(1500)
+    assert (it.says("lost"), run.created) == (("Held", "TooManyBrokersLost"), [])
+    run.brokers[3] = run.brokers[4] = UP
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_a_whole_rack_is_a_users_matter_but_not_a_rack_of_one() -> None:
+    run, it = world({**LOST, "brokerLost": {"afterSeconds": 1800, "maxBrokers": 5}})
+    run.racks = {0: "a", 1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
+    run.brokers[3] = run.brokers[4] = FENCED
+    run.rest(2000)
+    assert (it.reason, it.says("lost"), run.created) == ("RackLost", ("Held", "RackLost"), [])
+    run.brokers[3] = run.brokers[4] = UP
+    run.rest(60)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_a_replaced_broker_that_stays_registered_holds_nothing_up() -> None:
+    run, it = world(LOST, NIGHTLY)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+    run.replicas.update(orders(*[(0, 1)] * 8))
+    run.wait(lambda: "nightly" in {plan.trigger for plan in it.status.plans}, most=8000)
+    run.rest(600)
+    assert next(name for name, _ in it.outcomes) == "main-lost-1"
+    assert len([name for name, _ in it.outcomes if "lost" in name]) == 1
+
+
+def test_what_lands_on_a_lost_broker_later_is_planned_again() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+    run.rest(60)
+    run.replicas[LANDED] = (5, 1)
+    run.wait(lambda: run.on(5) == [])
+    assert [name for name, _ in it.outcomes] == ["main-lost-1", "main-lost-2"]
+
+
+def test_replicas_without_a_source_are_left_and_nothing_starts_for_them() -> None:
+    run, it = world({**LOST, "brokerLost": {"afterSeconds": 1800, "maxBrokers": 2}})
+    run.replicas = orders((5, 4), (0, 1))
+    run.brokers[5] = run.brokers[4] = FENCED
+    run.rest(4000)
+    assert (run.created, it.says("lost")[0]) == ([], "Held")
+    run.replicas[LANDED] = (5, 1)
+    run.wait(lambda: run.created)
+
+
+def test_before_kafka_4_no_broker_is_seen_to_be_lost() -> None:
+    run, it = world(LOST)
+    run.lists_fenced = False
+    run.brokers[5] = FENCED
+    run.rest(4000)
+    assert (run.created, it.says("lost"), it.reason) == ([], ("Idle", "NotSupported"), "Idle")
+
+
+# --- brokersCordoned ---
+
+
+def test_brokers_that_others_have_cordoned_are_emptied() -> None:
+    run, it = world(CORDONED)
+    run.others = {5}
+    run.wait(lambda: run.on(5) == [])
+    run.rest(60)
+    assert (it.outcomes, it.says("in")) == ([("main-in-1", "Succeeded")], ("Idle", None))
+
+
+def test_a_decommission_and_a_cordon_never_act_on_one_broker() -> None:
+    run, it = world(CORDONED)
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})
+    run.others = {5}
+    run.wait(lambda: run.begun)
+    run.apply(approval="NotRequired", cordon="Never")
+    run.wait(lambda: run.objects["old"].reason == "Empty")
+    assert it.outcomes == [("main-in-1", "Retired")]
+    assert run.created == ["main-in-1", "old-1"]
+    run.rest(1800)
+    assert run.created == ["main-in-1", "old-1"]
+
+
+def test_a_cordon_of_a_decommission_is_not_one_of_others() -> None:
+    run, _ = world(CORDONED)
+    run.apply(approval="NotRequired")
+    run.wait(lambda: run.objects["old"].reason == "Empty")
+    run.rest(1800)
+    assert run.created == ["old-1"]
+
+
+# --- brokersAdded ---
+
+
+def test_new_brokers_get_replicas_once_the_cluster_is_settled() -> None:
+    run, it = world(ADDED)
+    uneven(run)
+    run.rest(585)
+    assert run.created == []
+    run.wait(lambda: run.on(6))
+    run.rest(300)
+    assert it.outcomes == [("main-out-1", "Succeeded")]
+    run.tick(DAY // 120, 120)
+    assert run.created == ["main-out-1"]
+
+
+def test_a_broker_that_is_bare_once_more_is_planned_for_again() -> None:
+    run, it = world(ADDED)
+    uneven(run)
+    run.wait(lambda: ("main-out-1", "Succeeded") in it.outcomes)
+    run.rest(600)
+    for tp in run.on(6):
+        run.replicas[tp] = tuple(
+            5 if broker == 6 and 5 not in run.replicas[tp] else broker for broker in run.replicas[tp]
+        )
+        run.replicas[tp] = tuple(4 if broker == 6 else broker for broker in run.replicas[tp])
+    run.wait(lambda: run.on(6), most=1000)
+    assert run.created == ["main-out-1", "main-out-2"]
+
+
+def test_a_broker_that_stays_bare_is_not_planned_for_again() -> None:
+    run, it = world(ADDED, planTemplate={"goal": {"balance": {}}, "topics": {"include": ["other"]}})
+    run._balance = lambda *_: []  # type: ignore[method-assign]
+    uneven(run)
+    run.tick(DAY // 60, 60)
+    assert (run.created, it.says("out")) == ([], ("Held", "GainTooSmall"))
+
+
+def test_a_broker_that_is_being_emptied_is_not_new() -> None:
+    run, it = world(ADDED)
+    run.apply(brokers=(5,), approval="NotRequired")
+    run.wait(lambda: run.objects["old"].reason == "Empty")
+    run.rest(7200)
+    assert (run.created, it.outcomes) == (["old-1"], [])
+
+
+# --- schedule ---
+
+
+def test_a_schedule_with_nothing_to_do_makes_no_plan() -> None:
+    run = Policies(orders((0, 1), (2, 3), (4, 5)))
+    it = run.policy(NIGHTLY)
+    for day in range(1, 5):
+        run.tick(DAY // 120, 120)
+        assert (run.created, it.reason, it.says("nightly")) == ([], "Idle", ("Idle", "NothingToDo"))
+        assert it.status.last_schedule_time == datetime(2026, 1, day, 4, tzinfo=UTC)
+
+
+def test_a_schedule_balances_at_its_time_and_not_before() -> None:
+    run, it = world(NIGHTLY)
+    run.replicas.update(orders(*[(0, 1)] * 8))
+    run.rest(1800)
+    assert run.created == []
+    run.wait(lambda: run.created)
+    run.rest(600)
+    assert it.outcomes == [("main-nightly-1", "Succeeded")]
+    assert it.status.last_schedule_time
+    assert f"{it.status.last_schedule_time:%H:%M}" == "04:00"
+    assert it.status.next_schedule_time
+    run.tick(DAY // 240, 120)
+    assert run.created == ["main-nightly-1"]
+
+
+@pytest.mark.parametrize(
+    "bad", [{"cron": "0 0 30 2 *"}, {"cron": "61 * * * *"}, {"cron": "0 4 * * *", "timeZone": "Europe/Berlino"}]
+)
+def test_a_schedule_that_cannot_be_read_stalls_and_others_go_on(bad: dict[str, str]) -> None:
+    run, it = world({"name": "bad", "schedule": bad}, LOST)
+    assert (it.reason, it.true, it.says("bad")) == ("InvalidSchedule", {"Stalled"}, ("Idle", "InvalidSchedule"))
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_a_window_that_never_opens_holds_only_its_trigger() -> None:
+    run, it = world({**NIGHTLY, "windows": [{"cron": "0 0 30 2 *", "durationSeconds": 300}]}, LOST)
+    run.replicas.update(orders((0, 1), *[(0, 5)] * 8))
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+    assert (it.reason, it.true) == ("InvalidSchedule", {"Stalled"})
+
+
+def test_two_policies_are_one_too_many() -> None:
+    run, it = world(LOST)
+    other = run.policy(LOST, name="other")
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+    assert (other.reason, other.true, it.reason) == ("DuplicatePolicy", {"Stalled"}, "PlanInProgress")
+    assert all(name.startswith("main-") for name in run.created)
+
+
+# --- Approval ---
+
+
+def test_a_plan_waits_for_its_approval_and_the_policy_is_ready() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    assert it.true == {"Ready", "ApprovalNeeded"}
+    assert it.status.plan
+    assert (it.status.plan.name, it.status.plan.trigger) == ("main-lost-1", "lost")
+    run.rest(3600)
+    assert run.begun == []
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_an_approval_of_an_older_digest_approves_nothing() -> None:
+    run, it = world({**LOST, "approval": "Required"}, approvedDigest=f"sha256:{'f' * 64}")
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    run.rest(1800)
+    assert run.begun == []
+    assert "read it" in (it.status.summary or "")
+
+
+def test_a_plan_that_copies_more_than_allowed_needs_approval() -> None:
+    run, it = world(LOST, maxBytes=1024)
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    assert run.begun == []
+    assert "and maxBytes is 1024" in (it.status.summary or "")
+
+
+def test_an_approval_covers_what_lands_later_on_the_same_broker() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+    run.replicas[LANDED] = (5, 1)
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_no_approval_covers_more_than_a_tenth_beyond_its_bytes() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+    run.replicas[LANDED] = (5, 1)
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    assert "more than 110 %" in (it.status.summary or "")
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_no_approval_covers_another_broker() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(40)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+    run.brokers[3] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    assert "it empties broker 3, too" in (it.status.summary or "")
+    run.rest(600)
+    assert run.on(3)
+
+
+def test_an_approval_that_is_withdrawn_holds_further_waves() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.begun)
+    it.edit(approvedDigest=None)
+    run.rest(600)
+    assert (run.begun, it.reason, it.true) == (["main-lost-1-w1"], "AwaitingApproval", {"Ready", "ApprovalNeeded"})
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_a_plan_whose_trigger_is_over_is_deleted() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    run.brokers[5] = UP
+    run.rest(60)
+    assert (run.plans, it.reason, it.status.plan) == ({}, "Idle", None)
+
+
+def test_a_plan_that_the_cluster_outgrows_is_made_anew_once_an_hour() -> None:
+    run, it = world({**ADDED, "approval": "Required"})
+    uneven(run)
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    made = len(run.created)
+    for _ in range(3 * 240):
+        for plan in run.plans.values():
+            plan.stale = True
+        run.tick()
+    assert 2 <= len(run.created) - made + 1 <= 4
+
+
+def test_an_edited_policy_has_its_waiting_plan_made_anew() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.edit(planTemplate={"goal": {"balance": {}}, "waves": {"maxPartitions": 3}})
+    run.rest(120)
+    assert (run.created, it.reason) == (["main-lost-1", "main-lost-2"], "AwaitingApproval")
+
+
+# --- What holds, and what goes first ---
+
+
+@pytest.mark.parametrize("kind", ["suspend", "brake"])
+def test_nothing_starts_while_a_user_wants_that(kind: str) -> None:
+    run, it = world(LOST, suspend=kind == "suspend")
+    run.execution = Execution.PAUSE if kind == "brake" else Execution.RUN
+    run.brokers[5] = FENCED
+    run.rest(4000)
+    assert (run.created, it.reason, it.true) == ([], "Suspended", set())
+    run.execution = Execution.RUN
+    it.edit(suspend=False)
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_an_outage_of_an_hour_is_followed_by_one_plan_the_first() -> None:
+    run, it = world(LOST, CORDONED, ADDED, NIGHTLY)
+    run.problem = UNREACHABLE
+    run.rest(300)
+    assert it.reason == "ClusterUnreachable"
+    run.brokers[5] = FENCED
+    uneven(run)
+    run.rest(3600)
+    run.problem = None
+    run.rest(1785)
+    assert run.created == []
+    run.wait(lambda: run.on(5) == [])
+    assert run.created == ["main-lost-1"]
+
+
+@pytest.mark.parametrize("trigger", [LOST, CORDONED, ADDED, NIGHTLY], ids=lambda trigger: trigger["name"])
+def test_a_rolling_restart_starts_nothing(trigger: dict[str, Any]) -> None:
+    run, it = world(trigger)
+    for broker in range(6):
+        run.brokers[broker] = FENCED
+        run.rest(90)
+        run.brokers[broker] = UP
+        run.rest(90)
+    assert (run.created, it.reason) == ([], "Idle")
+
+
+@pytest.mark.parametrize("trigger", [LOST, CORDONED, ADDED, NIGHTLY], ids=lambda trigger: trigger["name"])
+def test_a_rolling_restart_in_the_middle_of_a_plan_makes_no_other(trigger: dict[str, Any]) -> None:
+    run, it = world(LOST, trigger) if trigger is not LOST else world(LOST)
+    run.replicas.update({TopicPartition("big", n): (0, 1) for n in range(12)})
+    if trigger is LOST:
+        run.brokers[5] = FENCED
+    run.others = {5} if trigger is CORDONED else set()
+    if trigger is ADDED:
+        uneven(run)
+    run.wait(lambda: run.begun)
+    for broker in (broker for broker, state in run.brokers.items() if state == UP):
+        run.brokers[broker] = FENCED
+        run.rest(45)
+        run.brokers[broker] = UP
+        run.rest(45)
+    run.wait(lambda: not run.working and it.reason == "Idle")
+    assert it.outcomes == [(f"main-{trigger['name']}-1", "Succeeded")]
+
+
+def test_a_lost_broker_goes_before_a_balance_and_retires_it() -> None:
+    run, it = world(LOST, {**NIGHTLY, "windows": [{"cron": "0 5 * * *", "durationSeconds": 300}]})
+    run.replicas.update(orders((5, 1), *[(0, 1)] * 8))
+    run.wait(lambda: it.outcomes)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+    run.rest(120)
+    assert it.outcomes == [("main-nightly-1", "Retired"), ("main-lost-2", "Succeeded")]
+
+
+def test_a_lost_broker_goes_before_a_decommission_which_goes_on_later() -> None:
+    run, it = world(LOST)
+    run.apply(brokers=(4,), approval="NotRequired", windows=[{"cron": "0 7 * * *", "durationSeconds": 3600}])
+    run.wait(lambda: run.objects["old"].reason == "OutsideWindow")
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+    run.rest(60)
+    assert it.outcomes == [("main-lost-1", "Succeeded")]
+    run.wait(lambda: run.objects["old"].reason == "Empty", most=4000)
+    assert run.created == ["old-1", "main-lost-1", "old-2"]
+
+
+def test_a_decommission_goes_before_a_balance_and_retires_it() -> None:
+    run, it = world({**NIGHTLY, "windows": [{"cron": "0 5 * * *", "durationSeconds": 300}]})
+    run.replicas.update(orders((5, 1), *[(0, 1)] * 8))
+    run.wait(lambda: it.outcomes)
+    run.apply(approval="NotRequired")
+    run.wait(lambda: run.objects["old"].reason == "Empty")
+    assert it.outcomes == [("main-nightly-1", "Retired")]
+    assert run.created == ["main-nightly-1", "old-1"]
+
+
+def test_of_two_that_could_begin_the_decommission_goes_first() -> None:
+    run, it = world({**ADDED, "approval": "Required"})
+    uneven(run)
+    old = run.apply()
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    run.wait(lambda: old.reason == "AwaitingApproval")
+    it.approve()
+    old.approve()
+    run.tick()
+    assert not (it.record.plan and it.record.plan.approved)
+    assert old.record.plan
+    assert old.record.plan.approved
+    run.wait(lambda: old.reason == "Empty")
+
+
+def test_a_moment_that_nothing_began_in_time_is_missed() -> None:
+    run, it = world(NIGHTLY)
+    run.users = ["rebalance"]
+    run.wait(lambda: it.says("nightly")[0] == "Held")
+    assert it.says("nightly") == ("Held", "PlanInProgress")
+    run.rest(3700)
+    assert (it.says("nightly"), run.created) == (("Idle", "Missed"), [])
+
+
+def test_a_balance_waits_for_a_decommission_and_for_the_cooldown() -> None:
+    run, it = world(ADDED, cooldownSeconds=7200)
+    run.apply(approval="NotRequired", windows=[{"cron": "0 7 * * *", "durationSeconds": 3600}])
+    run.wait(lambda: run.objects["old"].reason == "OutsideWindow")
+    uneven(run)
+    run.rest(1800)
+    assert it.says("out") == ("Held", "PlanInProgress")
+    run.wait(lambda: run.objects["old"].reason == "Empty", most=4000)
+    run.wait(lambda: ("main-out-1", "Succeeded") in it.outcomes)
+    run.brokers[7] = UP
+    run.rest(1800)
+    assert it.says("out") == ("Held", "Cooldown")
+    run.wait(lambda: run.on(7))
+
+
+def test_plans_of_users_and_moves_of_others_hold_a_balance() -> None:
+    run, it = world(ADDED)
+    uneven(run)
+    run.users = ["rebalance"]
+    run.rest(1800)
+    assert it.says("out") == ("Held", "PlanInProgress")
+    run.users, run.foreign = [], frozenset({1})
+    run.rest(60)
+    assert it.says("out") == ("Held", "ForeignInFlight")
+    run.foreign = frozenset()
+    run.wait(lambda: run.on(6))
+
+
+def test_a_plan_of_a_user_holds_a_decommission_of_a_broker_that_is_up() -> None:
+    run, _ = world(LOST)
+    run.users = ["rebalance"]
+    it = run.apply(approval="NotRequired")
+    run.rest(600)
+    assert (it.reason, run.created) == ("PlanInProgress", [])
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.created)
+
+
+def test_cordons_are_lifted_where_a_lost_broker_needs_their_room() -> None:
+    run = Policies(orders((5, 1), (2, 5)), brokers=(1, 2, 4, 5))
+    it = run.policy(LOST)
+    run.apply(brokers=(4,), approval="NotRequired")
+    run.wait(lambda: run.cordons)
+    run.brokers[1] = GONE
+    run.replicas = orders((5, 2), (2, 5))
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.on(5) == [])
+    assert run.on(4)
+    run.rest(60)
+    assert (it.record.lifts_cordons, set(run.cordons)) == (False, {4})
+
+
+# --- Plans that cannot go on ---
+
+
+def test_a_plan_that_cannot_go_on_is_made_again_later_each_time() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    gaps, last = list[float](), 0.0
+    for number in range(1, 11):
+        run.wait(lambda number=number: it.record.plan and it.record.plan.number == number, most=6000)  # type: ignore[misc]
+        gaps, last = [*gaps, run.seconds - last], run.seconds
+        run.plans[f"main-lost-{number}"].deleted = True
+        run.rest(60)
+        failed = ("PlanFailed", {"Stalled"}) if number >= 3 else ("Idle", {"Ready"})
+        assert (it.reason, it.true) == failed
+    assert all(600 <= gap <= 23_000 for gap in gaps[1:])
+    assert gaps[1:] == sorted(gaps[1:])
+    assert it.says("lost")[1] == "Backoff"
+
+
+def test_a_plan_that_is_deleted_is_not_created_again_under_its_approval() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.plans["main-lost-1"].deleted = True
+    run.rest(60)
+    assert run.created == ["main-lost-1"]
+    assert it.says("lost") == ("Held", "Backoff")
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_a_plan_that_cannot_be_read_is_waited_for() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.unreadable = {"main-lost-1"}
+    run.rest(3600)
+    assert (run.created, it.says("lost")[0]) == (["main-lost-1"], "Active")
+    run.unreadable = set()
+    run.wait(lambda: run.on(5) == [])
+    assert run.created == ["main-lost-1"]
+
+
+def test_brokers_that_reach_no_controller_are_not_believed() -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.rest(900)
+    run.deaf = True
+    run.rest(3600)
+    assert (it.reason, run.created) == ("NotObserved", [])
+    run.deaf = False
+    run.rest(1770)
+    assert run.created == []
+    run.wait(lambda: run.created)
+
+
+@pytest.mark.parametrize("after", range(8))
+def test_a_crash_after_any_step_creates_nothing_twice(after: int) -> None:
+    run, it = world(LOST)
+    run.brokers[5] = FENCED
+    run.rest(1770)
+    for _ in range(10):
+        run.crash_after = after
+        run.tick()
+    run.wait(lambda: run.on(5) == [])
+    run.rest(60)
+    assert it.outcomes[-1][1] == "Succeeded"
+    assert len(run.created) == 1
+
+
+def test_a_clock_that_jumps_makes_no_plan_too_early() -> None:
+    run, _ = world(LOST, ADDED)
+    run.brokers[5] = FENCED
+    for jump in (7200, -7200, 86400, -86400):
+        run.clock += jump
+        run.rest(300)
+    assert run.created == []
+
+
+def test_a_clock_that_was_a_year_ahead_makes_no_wait_longer() -> None:
+    run, it = world(LOST, ADDED)
+    run.clock = 365 * DAY
+    uneven(run)
+    run.wait(lambda: ("main-out-1", "Succeeded") in it.outcomes)
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun and "main-lost-2" in run.plans)
+    run.plans["main-lost-2"].deleted = True
+    run.rest(60)
+    run.clock = 0
+    run.wait(lambda: run.on(5) == [], most=60)
+    run.brokers[7] = UP
+    run.wait(lambda: run.on(7), most=400)
+
+
+def test_a_record_is_not_written_while_nothing_happens() -> None:
+    run, it = world(LOST, ADDED, NIGHTLY)
+    run.rest(600)
+    before = it.writes
+    run.rest(600)
+    assert it.writes - before <= 11
