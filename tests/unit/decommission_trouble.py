@@ -7,6 +7,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from enum import StrEnum
 from types import SimpleNamespace
@@ -50,7 +51,7 @@ from tests.unit.decommission_world import (
     Evacuation,
 )
 from tests.unit.sim import LOST, SimKafka
-from tests.unit.world import Brokers, KilledError, Object, api_object, cluster_record
+from tests.unit.world import KilledError, Object, api_object, cluster_record
 
 REFUSED = Outcome(Result.REFUSED, Reason.REQUEST_FAILED, "refused")
 GREATEST_AGE = 700.0
@@ -66,6 +67,10 @@ class Failure(StrEnum):
     LOST = "lost"
     CHANGED = "changed"
     """It succeeds, and a user changes something right after it, which no watch brings yet."""
+
+
+class RefusedError(ApiServerError):
+    """A write that has not landed."""
 
 
 class FailingApiServer(ApiServer):
@@ -84,77 +89,38 @@ class FailingApiServer(ApiServer):
         """Have the write so many from now fail."""
         self.failure, self.after, self.change = failure, after, change
 
-    def is_refused(self) -> bool:
-        """Count a write that begins, and return whether it is refused."""
+    @contextmanager
+    def writing(self, what: str, *, to_kafka: bool = False) -> Iterator[None]:
         self.after -= self.after > 0
-        if self.after == 0 and self.failure is Failure.KILLED_BEFORE:
-            self._over()
+        failure = self.failure if self.after == 0 else None
+        if failure:
+            self.after = -1
+        if failure is Failure.KILLED_BEFORE:
             raise KilledError
-        refused = self.after == 0 and self.failure is Failure.REFUSED
-        if refused:
-            self._over()
-        return refused
-
-    def _over(self) -> None:
-        self.after = -1
-
-    def _begins(self) -> None:
-        if self.is_refused():
-            raise ApiServerError("503: refused")
-
-    def has_written(self, what: str) -> None:
+        if failure is Failure.REFUSED:
+            raise RefusedError("503: refused")
+        yield
         self.writes.append(what)
-        if self.after != 0:
-            return
-        self._over()
-        if self.failure is Failure.CHANGED:
-            self.change()
-        elif self.failure is Failure.KILLED_AFTER:
+        if failure is Failure.KILLED_AFTER:
             raise KilledError
-        else:
+        if failure is Failure.LOST:
             raise ApiServerError("the answer was lost")
+        if failure is Failure.CHANGED:
+            self.change()
 
     async def create(self, obj: Object) -> Object:
-        self._begins()
         if obj["kind"] == "ReassignmentPlan":
-            [owner] = obj["metadata"]["ownerReferences"]
+            [owner] = _owners(obj)
             if (owner["uid"], obj["metadata"]["name"]) in self.recorded:
                 self.wrong.append(f"{obj['metadata']['name']} is created once more")
         return await super().create(obj)
 
-    async def add_finalizer(self, obj: Object) -> Object:
-        self._begins()
-        return await super().add_finalizer(obj)
-
-    async def remove_finalizer(self, obj: Object) -> Object | None:  # type: ignore[override]
-        self._begins()
-        return await super().remove_finalizer(obj)
-
-    async def write_status(self, obj: Object, status: Object) -> Object:
-        self._begins()
-        return await super().write_status(obj, status)
-
     async def write_record(self, obj: Object, spec: Object, *, held: bool) -> Object:
-        self._begins()
         plan = (spec.get("decommission") or {}).get("plan") or {}
         if plan.get("uid"):
-            [owner] = obj["metadata"]["ownerReferences"]
+            [owner] = _owners(obj)
             self.recorded.add((owner["uid"], plan["name"]))
         return await super().write_record(obj, spec, held=held)
-
-    async def suspend(self, obj: Object, suspended: bool) -> Object:
-        self._begins()
-        return await super().suspend(obj, suspended)
-
-    async def remove_entries(self, obj: Object, partitions: Collection[tuple[str, int]]) -> Object:
-        self._begins()
-        written = await super().remove_entries(obj, partitions)
-        self.has_written(f"remove entries of {obj['metadata']['name']}")
-        return written
-
-    async def delete(self, obj: Object) -> Object | None:
-        self._begins()
-        return await super().delete(obj)
 
     def _may_start(self, wave: Object) -> None:
         self.starts(wave)
@@ -167,7 +133,6 @@ class FailingBrokers(EmptiedBrokers):
 
     def __init__(self, kafka: SimKafka, kube: FailingApiServer) -> None:
         super().__init__(kafka, kube)
-        self.client.store |= {topic(tp.topic): {} for tp in kafka.replicas}
         self.refuses_cordoned = True
         """Whether the controller refuses a target that names a cordoned broker (from Kafka 4.3.2 on)."""
         self.held = asyncio.Event()
@@ -207,38 +172,32 @@ class FailingBrokers(EmptiedBrokers):
         outcomes: dict[Change, Outcome] = {}
         for change in changes:
             resource = change.key.resource
-            if resource not in self.client.store or self._api.is_refused():
+            if resource not in self.client.store:
                 outcomes[change] = REFUSED
                 continue
             if change.key.config == CORDONED_LOG_DIRS and change.value:
                 self.cordons(int(resource.name))
             try:
                 outcomes |= await super().change([change])
-            except ApiServerError:
-                outcomes[change] = LOST
+            except ApiServerError as error:
+                outcomes[change] = _outcome(error)
         return outcomes
 
     async def perform(self, steps: Sequence[Step], still_valid: StillValid | None = None) -> dict[Step, Outcome]:
-        if steps and self._api.is_refused():
-            return dict.fromkeys(steps, REFUSED)
         before = set(self._kafka.reassignments)
-        outcomes = await Brokers.perform(self, steps, still_valid)
-        for tp in sorted(set(self._kafka.reassignments) - before):
-            self.begins(tp, self._kafka.reassignments[tp])
         try:
-            if outcomes:
-                self._api.has_written(f"steps {sorted(map(str, outcomes))}")
-        except ApiServerError:
-            return dict.fromkeys(outcomes, LOST)
-        return outcomes
+            return await super().perform(steps, still_valid)
+        except ApiServerError as error:
+            return dict.fromkeys(steps, _outcome(error))
+        finally:
+            for tp in sorted(set(self._kafka.reassignments) - before):
+                self.begins(tp, self._kafka.reassignments[tp])
 
     async def unregister(self, number: int, via: int | None) -> Outcome:
-        if self._api.is_refused():
-            return REFUSED
         try:
             return await super().unregister(number, via)
-        except ApiServerError:
-            return LOST
+        except ApiServerError as error:
+            return _outcome(error)
 
     # --- Others ---
 
@@ -258,6 +217,10 @@ class FailingBrokers(EmptiedBrokers):
                 known.pop(tp, None)  # type: ignore[attr-defined]
         kafka.topic_ids.pop(name, None)
         self.client.store.pop(topic(name), None)
+
+
+def _outcome(error: ApiServerError) -> Outcome:
+    return REFUSED if isinstance(error, RefusedError) else LOST
 
 
 class Planning(Evacuation):
@@ -345,7 +308,7 @@ class Troubled(Decommissioning):
         self._end_tasks()
         super().restart()
 
-    def tick(self, times: int = 1, until: Callable[[], bool] | None = None, seconds: float = TICK) -> None:
+    def tick(self, times: int = 1, until: Callable[[], bool] | None = None, seconds: float = TICK, **_: bool) -> None:
         for _ in range(200 if until else times):
             self.clock.seconds += seconds
             self.watch()
@@ -358,7 +321,7 @@ class Troubled(Decommissioning):
                 return
         assert until is None, "it did not come true"
 
-    async def tick_once(self) -> None:
+    async def tick_once(self, *, safely: bool = True) -> None:
         await self.loop._safe_tick()
         for _ in range(8):
             await asyncio.sleep(0)

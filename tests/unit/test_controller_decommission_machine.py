@@ -397,8 +397,8 @@ class Decommissions(RuleBasedStateMachine):
     def _come_to_rest(self) -> None:
         run = self.run
         self._mend()
-        for obj in run.waves():
-            if obj["metadata"]["name"].startswith("mine"):
+        for obj in run.waves():  # what users have made of waves that were done is theirs
+            if obj["metadata"]["name"].startswith("mine") or obj["metadata"]["uid"] in self.touched:
                 run.delete(obj["metadata"]["name"], "PartitionReassignment")
         if self.lets_end:
             self._let_end()
@@ -424,9 +424,10 @@ class Decommissions(RuleBasedStateMachine):
 
     def _let_end(self) -> None:
         run = self.run
-        for it in run.objects("BrokerDecommission"):
-            edit = {"suspend": False, "approval": "NotRequired", "windows": [], "cordon": "WhereSupported"}
-            run.edit_spec(it, **edit)
+        those = run.objects("BrokerDecommission")
+        cordon = "WhereSupported" if len(those) == 1 else "Never"  # what two share neither plan moves while both have one
+        for it in those:
+            run.edit_spec(it, suspend=False, approval="NotRequired", windows=[], cordon=cordon)
         self._until(lambda: self._all_are("Ready"), seconds=60)
         for it in run.objects("BrokerDecommission"):
             for number in it["spec"]["brokers"]:
