@@ -425,7 +425,8 @@ class Decommissions(RuleBasedStateMachine):
     def _let_end(self) -> None:
         run = self.run
         those = run.objects("BrokerDecommission")
-        cordon = "WhereSupported" if len(those) == 1 else "Never"  # what two share neither plan moves while both have one
+        # what two of them share neither of their plans moves while both are cordoned
+        cordon = "WhereSupported" if len(those) == 1 else "Never"
         for it in those:
             run.edit_spec(it, suspend=False, approval="NotRequired", windows=[], cordon=cordon)
         self._until(lambda: self._all_are("Ready"), seconds=60)
