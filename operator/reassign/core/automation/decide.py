@@ -23,7 +23,7 @@ from reassign.core.automation.model import (
     WorkedOut,
 )
 from reassign.core.automation.policy import decide_policy
-from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, PolicyResource
+from reassign.core.automation.policy_case import PlanOwner, PolicyCase, PolicyDecision, PolicyResource
 from reassign.core.automation.policy_conditions import stalled, unjudged
 from reassign.core.automation.timers import Timer
 from reassign.core.automation.watch import Watched
@@ -42,6 +42,8 @@ class PolicyInputs:
     policies: Sequence[PolicyResource] = ()
     watched: Mapping[str, Watched] = field(default_factory=dict)
     """What this process has watched for each, by uid."""
+    unread: Sequence[str] = ()
+    """The names of those that cannot be read: what they would do is not known, and no other is in force."""
     users: Sequence[str] = ()
     """Plans of users in its namespace that have moves in flight, or have advanced within stallTimeoutSeconds."""
 
@@ -51,7 +53,7 @@ NO_POLICIES = PolicyInputs()
 
 @dataclass(frozen=True, slots=True)
 class AutomationDecision:
-    """What is to be done for the decommissions of a KafkaCluster."""
+    """What is to be done for the decommissions and policies of a KafkaCluster."""
 
     decommissions: Mapping[str, DecommissionDecision]
     """By uid."""
@@ -60,11 +62,20 @@ class AutomationDecision:
     timers: Mapping[int, Timer]
     """How long brokers have been seen down: for the next decision of this process."""
     errors: Mapping[str, Exception]
-    """Bugs, by the uid of the decommission that could not be judged."""
-    judged: Mapping[str, DecommissionResource]
-    """The decommissions as they were judged, by uid: what was decided holds for nothing else."""
+    """Bugs, by the uid of what could not be judged."""
+    judged: Mapping[str, PlanOwner]
+    """Decommissions and policies as they were judged, by uid: what was decided holds for nothing else."""
     policies: Mapping[str, PolicyDecision] = field(default_factory=dict)
     """By uid."""
+
+    def of(self, uid: str) -> DecommissionDecision | PolicyDecision | None:
+        """Return what is to be done about one of them."""
+        return self.decommissions.get(uid) or self.policies.get(uid)
+
+    @property
+    def lifts_cordons(self) -> bool:
+        """Whether our cordons are lifted, since a lost broker could not be replaced otherwise."""
+        return any(decision.lifts_cordons for decision in self.policies.values())
 
 
 def decide_automation(
@@ -121,7 +132,8 @@ def decide_automation(
         )
         for it in sorted(policies.policies, key=lambda it: it.age_key)
     ]
-    decided, its, begins = _decide_policies(of_policies, turn if not running else None, running, errors)
+    ready = turn if not running else None
+    decided, its, begins = _decide_policies(of_policies, policies.unread, ready, running, errors)
     found: dict[str, DecommissionDecision] = {}
     for case in cases:
         it = case.it
@@ -131,15 +143,15 @@ def decide_automation(
             errors[it.uid] = error
         if it.uid in errors:
             found[it.uid] = _unjudged(case, errors[it.uid])
-    lifted = any(decision.lifts_cordons for decision in decided.values())
-    return AutomationDecision(
+    decision = AutomationDecision(
         found,
-        frozenset[int]().union(*(decision.cordons for decision in found.values() if not lifted)),
-        {broker: timer for decision in found.values() for broker, timer in decision.timers.items()},
+        frozenset[int]().union(*(one.cordons for one in found.values())),
+        {broker: timer for one in found.values() for broker, timer in one.timers.items()},
         errors,
-        {it.uid: it for it in decommissions},
+        {it.uid: it for it in (*decommissions, *policies.policies)},
         decided,
     )
+    return replace(decision, cordons=frozenset()) if decision.lifts_cordons else decision
 
 
 # --- Whose turn it is ---
@@ -147,22 +159,28 @@ def decide_automation(
 
 def _decide_policies(
     cases: Sequence[PolicyCase],
+    unread: Sequence[str],
     ready: DecommissionResource | None,
     running: Sequence[Running],
     errors: dict[str, Exception],
 ) -> tuple[dict[str, PolicyDecision], Running | None, Running | None]:
     """Decide about policies; return too the plan of one that is under way, and the one that may begin.
 
-    The oldest policy alone is in force. `ready` is the decommission that could begin, `running` are those at work.
+    The oldest policy alone is in force, and none beside one that is `unread`. `ready` is the decommission that could
+    begin, `running` are those at work.
     """
     decided: dict[str, PolicyDecision] = {}
-    in_force = next((case for case in cases if not case.it.deleted), None)
+    in_force = next((case for case in cases if not (case.it.deleted or unread)), None)
+    before = (
+        f"{in_force.it.name} of the same KafkaCluster is older, and alone in force: delete one" if in_force else None
+    )
+    if unread:
+        before = f"{unread[0]} of the same KafkaCluster cannot be read, and may have a plan: correct it, or delete one"
     its = begins = None
     for case in cases:
         try:
             if case is not in_force:
-                older = in_force.it.name if in_force else None
-                decided[case.it.uid] = decide_policy(replace(case, older=older))
+                decided[case.it.uid] = decide_policy(replace(case, before=before))
                 continue
             # what it would do if it were not its turn says what it waits for
             asked = decide_policy(replace(case, turn=ANOTHER))
@@ -172,7 +190,8 @@ def _decide_policies(
             errors[case.it.uid] = error
             problem = bug_problem(error, "this one from being served")
             status = unjudged(case, stalled(problem.reason, problem.message))
-            decided[case.it.uid] = PolicyDecision([], status, case.watched)
+            lifts = case.it.record.lifts_cordons
+            decided[case.it.uid] = PolicyDecision([], status, case.watched, lifts_cordons=lifts)
     return decided, its, begins
 
 

@@ -31,8 +31,8 @@ def decide_policy(case: PolicyCase) -> PolicyDecision:
     it, seen = case.it, case.seen
     if it.deleted:  # its plans go with it, through their owner references
         return PolicyDecision([], it.status.model_copy(), case.watched)
-    if case.older:
-        message = f"the policy {case.older} of the same KafkaCluster is older, and alone in force: delete one of them"
+    if case.before:
+        message = f"the policy {case.before}"
         return PolicyDecision([], unjudged(case, stalled(DUPLICATE_POLICY, message)), case.watched)
     if isinstance(seen, Problem):
         return _unseen(case, seen)
