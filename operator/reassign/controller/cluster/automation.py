@@ -4,7 +4,7 @@ which need its cordons, and done after."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -26,14 +26,14 @@ from reassign.controller.plans.job import Job
 from reassign.controller.plans.orders import Orders
 from reassign.core.automation.decide import AutomationDecision
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, OwnedCluster
-from reassign.core.automation.policy_case import PolicyResource
+from reassign.core.automation.policy_case import PlanOwner, PolicyResource
 from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
 from reassign.core.automation.watch import Watched
 from reassign.core.cluster import ClusterHold, permission_of
 from reassign.core.configs.cordons import CordonReason, CordonState, recorded_cordons
 from reassign.core.figures import replicas_left
 from reassign.core.model.problem import Problem, render
-from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
 from reassign.core.plans.model import PlanResource
 from reassign.errors import Reason
@@ -111,9 +111,7 @@ class AutomationStage:
         again = self._look(those, policies, connection, pinned, snapshot, wake)
         inputs = AutomationInputs(
             _owned(cluster, hold, throttle),
-            self._seen(
-                cluster, hold, snapshot, before, now, self.automation.moved(self.key) if policies else frozenset()
-            ),
+            self._seen(cluster, hold, snapshot, before, now),
             self._timers,
             self._watched,
             lambda seconds: self._lost(snapshot, seconds, now),
@@ -147,14 +145,14 @@ class AutomationStage:
         snapshot: Snapshot,
         wake: Callable[[], object],
     ) -> float | None:
-        """Read where replicas are, and which brokers are cordoned, when that is due; return in how many seconds it is."""
+        """Read where replicas are, and which brokers are cordoned, when that is due; return when it is next."""
         left = [it for it in those if not (it.finished or it.deleted)]
         if not (left or policies):
             return None
         emptied = [it for it in left if it.record.approval]
-        ended = frozenset(
-            (it.uid, plan.number) for it in (*left, *policies) if (plan := it.record.plan) and plan.retired
-        )
+        owners: Sequence[PlanOwner] = (*left, *policies)
+        recorded = ((it.uid, it.record.plan) for it in owners)
+        ended = frozenset((uid, plan.number) for uid, plan in recorded if plan and plan.retired)
         if ended - self._ended or self._unread(left):
             self.watch.expire()
         self._ended = ended
@@ -174,20 +172,14 @@ class AutomationStage:
         return frozenset(it.uid for it in those if read and self._began[it.uid] > read.at and not it.record.approval)
 
     def _seen(
-        self,
-        cluster: KafkaCluster,
-        hold: ClusterHold,
-        snapshot: Snapshot,
-        cordons: frozenset[int],
-        now: float,
-        ours: Set[TopicPartition],
+        self, cluster: KafkaCluster, hold: ClusterHold, snapshot: Snapshot, cordons: frozenset[int], now: float
     ) -> BrokersSeen | Problem:
         if hold.hold:
             return render(hold.hold, permission_of(cluster).audience(self.key[0]))
         if hold.claim and hold.claim.undecided:
             return READING
         memory = self.watch.memory
-        seen = memory.seen(snapshot, self._states, cordons, ours)
+        seen = memory.seen(snapshot, self._states, cordons, self.automation.moved(self.key))
         fresh = memory.read is not None and now - memory.read.at <= COUNT_HOLDS_SECONDS
         return seen if seen and fresh else self.watch.failed or READING
 

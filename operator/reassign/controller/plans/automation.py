@@ -7,7 +7,7 @@ What they decide about cordons and plans is done by the stages of the same tick 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -145,8 +145,9 @@ class Automation:
         now = Clock(elapsed, self._kube.now())
         plans = {plan.name: self._plan_seen(plan) for plan in self._store.plans_in(key[0])}
         unread = [it.name for it in self._store.policies(key) if isinstance(it, Unreadable)]
-        of_policies = PolicyInputs(policies, inputs.watched, unread, self._of_users(key, plans.values(), now.time))
-        worked = {it.uid: found for it in (*those, *policies) if (found := self._plans.worked_out(it.uid))}
+        of_policies = PolicyInputs(policies, inputs.watched, self._of_users(key, plans.values(), now.time), unread)
+        owners: Sequence[PlanOwner] = (*those, *policies)
+        worked = {it.uid: found for it in owners if (found := self._plans.worked_out(it.uid))}
         unreadable = self._store.unreadable_plans(key[0])
         return decide_automation(
             those, plans, worked, inputs.cluster, inputs.seen, inputs.timers, now, unreadable, of_policies
@@ -172,8 +173,7 @@ class Automation:
         """
         orders, pauses, judged = recorded_orders(self._store, key), list[float](), decision.judged
         unseen = isinstance(inputs.seen, Problem) or not inputs.seen.forwarded
-        decided = (*decision.decommissions.values(), *decision.policies.values())
-        runs = {step.plan.uid for one in decided for step in one.steps if isinstance(step, RunPlan)}
+        runs = {step.plan.uid for step in decision.steps if isinstance(step, RunPlan)}
         # what runs goes on, also where a step before it is refused
         running = runs | (orders.owners.keys() if unseen else set())
         held = {

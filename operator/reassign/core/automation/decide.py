@@ -15,6 +15,7 @@ from reassign.core.automation.case import DecommissionCase, wanted_cordons
 from reassign.core.automation.conditions import Standing, status_of
 from reassign.core.automation.decommission import decide_decommission
 from reassign.core.automation.model import (
+    AutomationStep,
     BrokersSeen,
     DecommissionDecision,
     DecommissionResource,
@@ -23,7 +24,7 @@ from reassign.core.automation.model import (
     WorkedOut,
 )
 from reassign.core.automation.policy import decide_policy
-from reassign.core.automation.policy_case import PlanOwner, PolicyCase, PolicyDecision, PolicyResource
+from reassign.core.automation.policy_case import PlanOwner, PolicyCase, PolicyDecision, PolicyResource, PolicyStep
 from reassign.core.automation.policy_conditions import stalled, unjudged
 from reassign.core.automation.timers import Timer
 from reassign.core.automation.watch import Watched
@@ -42,10 +43,10 @@ class PolicyInputs:
     policies: Sequence[PolicyResource] = ()
     watched: Mapping[str, Watched] = field(default_factory=dict)
     """What this process has watched for each, by uid."""
-    unread: Sequence[str] = ()
-    """The names of those that cannot be read: what they would do is not known, and no other is in force."""
     users: Sequence[str] = ()
     """Plans of users in its namespace that have moves in flight, or have advanced within stallTimeoutSeconds."""
+    unread: Sequence[str] = ()
+    """The names of those that cannot be read: what they would do is not known, and no other is in force."""
 
 
 NO_POLICIES = PolicyInputs()
@@ -71,6 +72,12 @@ class AutomationDecision:
     def of(self, uid: str) -> DecommissionDecision | PolicyDecision | None:
         """Return what is to be done about one of them."""
         return self.decommissions.get(uid) or self.policies.get(uid)
+
+    @property
+    def steps(self) -> list[AutomationStep | PolicyStep]:
+        """All that is to be done."""
+        of_decommissions = (step for one in self.decommissions.values() for step in one.steps)
+        return [*of_decommissions, *(step for one in self.policies.values() for step in one.steps)]
 
     @property
     def lifts_cordons(self) -> bool:
@@ -143,12 +150,13 @@ def decide_automation(
             errors[it.uid] = error
         if it.uid in errors:
             found[it.uid] = _unjudged(case, errors[it.uid])
+    judged: Sequence[PlanOwner] = (*decommissions, *policies.policies)
     decision = AutomationDecision(
         found,
         frozenset[int]().union(*(one.cordons for one in found.values())),
         {broker: timer for one in found.values() for broker, timer in one.timers.items()},
         errors,
-        {it.uid: it for it in (*decommissions, *policies.policies)},
+        {it.uid: it for it in judged},
         decided,
     )
     return replace(decision, cordons=frozenset()) if decision.lifts_cordons else decision
@@ -172,7 +180,7 @@ def _decide_policies(
     decided: dict[str, PolicyDecision] = {}
     in_force = next((case for case in cases if not (case.it.deleted or unread)), None)
     before = (
-        f"{in_force.it.name} of the same KafkaCluster is older, and alone in force: delete one" if in_force else None
+        in_force and f"{in_force.it.name} of the same KafkaCluster is older, and alone in force: delete one of them"
     )
     if unread:
         before = f"{unread[0]} of the same KafkaCluster cannot be read, and may have a plan: correct it, or delete one"

@@ -13,7 +13,7 @@ from reassign.api.reassignment_policy import Trigger, TriggerKind
 from reassign.api.reassignment_record import RecordedWait
 from reassign.core.automation.arbiter import Hold
 from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, recorded_trigger
-from reassign.core.automation.policy_conditions import DUPLICATE_POLICY, stalled, states_of, unjudged
+from reassign.core.automation.policy_conditions import stalled, states_of, unjudged
 from reassign.core.automation.policy_make import prepare
 from reassign.core.automation.policy_run import go_on
 from reassign.core.automation.policy_view import MISSED, PolicyView
@@ -32,8 +32,8 @@ def decide_policy(case: PolicyCase) -> PolicyDecision:
     if it.deleted:  # its plans go with it, through their owner references
         return PolicyDecision([], it.status.model_copy(), case.watched)
     if case.before:
-        message = f"the policy {case.before}"
-        return PolicyDecision([], unjudged(case, stalled(DUPLICATE_POLICY, message)), case.watched)
+        states = stalled(Reason.DUPLICATE_POLICY, f"the policy {case.before}")
+        return PolicyDecision([], unjudged(case, states), case.watched)
     if isinstance(seen, Problem):
         return _unseen(case, seen)
     if not seen.forwarded:
