@@ -179,11 +179,9 @@ def _decide_policies(
     """
     decided: dict[str, PolicyDecision] = {}
     in_force = next((case for case in cases if not (case.it.deleted or unread)), None)
-    before = (
-        in_force and f"{in_force.it.name} of the same KafkaCluster is older, and alone in force: delete one of them"
-    )
+    before = f"{in_force.it.name} of the same KafkaCluster is older, and alone in force" if in_force else None
     if unread:
-        before = f"{unread[0]} of the same KafkaCluster cannot be read, and may have a plan: correct it, or delete one"
+        before = f"{unread[0]} of the same KafkaCluster cannot be read, and may have a plan"
     its = begins = None
     for case in cases:
         try:

@@ -32,7 +32,7 @@ def decide_policy(case: PolicyCase) -> PolicyDecision:
     if it.deleted:  # its plans go with it, through their owner references
         return PolicyDecision([], it.status.model_copy(), case.watched)
     if case.before:
-        states = stalled(Reason.DUPLICATE_POLICY, f"the policy {case.before}")
+        states = stalled(Reason.DUPLICATE_POLICY, f"the policy {case.before}: delete one of them")
         return PolicyDecision([], unjudged(case, states), case.watched)
     if isinstance(seen, Problem):
         return _unseen(case, seen)
