@@ -181,7 +181,7 @@ class ApiServer(Kube):
             approval, of = recorded.get("approval"), recorded["plan"]
             if (of["name"], of.get("approved"), bool(of.get("retired"))) != (plan["metadata"]["name"], True, False):
                 self.wrong.append(f"{wave['metadata']['name']} starts, though the plan that may run is {of}")
-            asked = next((t for t in spec.get("triggers", ()) if t["name"] == of.get("trigger")), {})
+            asked: Object = next((t for t in spec.get("triggers", ()) if t["name"] == of.get("trigger")), {})
             wished = asked.get("approval") or spec.get("approval")
             approved = wished == "NotRequired" or spec.get("approvedDigest") == approval.get("digest")
             deleted = owner["metadata"].get("deletionTimestamp")
@@ -341,7 +341,11 @@ class Evacuation:
         found = self._planned(job)
         if job.owner is None:
             return found
-        return WorkedOut(plan_spec_digest(job.plan.spec), found, self.incomplete, self.left_out)
+        return WorkedOut(plan_spec_digest(job.plan.spec), found, self.stays(job), self.left_out)
+
+    def stays(self, job: Job) -> tuple[str, ...]:
+        """Replicas that a plan would leave."""
+        return self.incomplete
 
     def _planned(self, job: Job) -> Planned:
         moves = self.moves(job)

@@ -25,14 +25,24 @@ class Placement(Evacuation):
     balanced = False
     """Whether a plan that balances finds nothing to move."""
 
+    def stays(self, job: Job) -> tuple[str, ...]:
+        """Partitions that would be on a cordoned broker stay: Kafka refuses such an assignment."""
+        refused = [tp for tp, _, after in super().moves(job) if self._cordoned & {*after}]
+        return (*self.incomplete, *map(str, refused if job.plan.spec.goal.drains else ()))
+
+    @property
+    def _cordoned(self) -> set[int]:
+        return {*self.kafka.cordons}
+
     def moves(self, job: Job) -> Moves:
         goal = job.plan.spec.goal
         if goal.drains:
-            return super().moves(job)
+            return [move for move in super().moves(job) if not self._cordoned & {*move[2]}]
         if self.balanced:
             return []
-        hosts = sorted(live_brokers(self.kafka.brokers) - {*(goal.avoid_brokers or ())})
-        before = {tp: row for tp, row in sorted(self.kafka.replicas.items()) if tp not in self.kafka.reassignments}
+        hosts = sorted(live_brokers(self.kafka.brokers) - {*(goal.avoid_brokers or ())} - self._cordoned)
+        free = {tp: row for tp, row in sorted(self.kafka.replicas.items()) if tp not in self.kafka.reassignments}
+        before = {tp: row for tp, row in free.items() if not self._cordoned & {*row}}
         after = dict(before)
         while True:
             load = {number: sum(number in row for row in after.values()) for number in hosts}
@@ -59,6 +69,11 @@ class Policing(Decommissioning):
         obj = api_object("ReassignmentPolicy", name, defaults | spec)
         obj["metadata"] |= {"uid": uid(name), "creationTimestamp": f"{self.clock.now():%Y-%m-%dT%H:%M:%SZ}"}
         self.put(obj)
+
+    def apply_plan(self, name: str, **goal: Any) -> None:
+        """A user's plan, which needs no approval, is created."""
+        spec = {"clusterRef": {"name": "main"}, "goal": goal, "approval": "NotRequired"}
+        self.put(api_object("ReassignmentPlan", name, spec))
 
     # --- Users, and brokers ---
 
@@ -90,13 +105,20 @@ class Policing(Decommissioning):
         conditions = self.policy(name).get("conditions", ())
         return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
 
-    def trigger(self, trigger: str, name: str = "main") -> tuple[str, str | None]:
+    def trigger(self, trigger: str, name: str = "main") -> tuple[str | None, str | None]:
         """The state of a trigger, with its reason."""
-        found = next((t for t in self.policy(name).get("triggers", ()) if t["name"] == trigger), {})
-        return found.get("state"), found.get("reason")
+        triggers: list[Object] = self.policy(name).get("triggers", [])
+        return next(((t["state"], t.get("reason")) for t in triggers if t["name"] == trigger), (None, None))
 
     def outcomes(self, name: str = "main") -> list[tuple[str, str]]:
         return [(plan["name"], plan["outcome"]) for plan in self.policy(name).get("plans", ())]
+
+    def active_waves(self) -> list[Object]:
+        """Waves that have a partition in flight."""
+        moving = {tp.topic for tp in self.kafka.reassignments}
+        under_way = [wave for wave in self.waves() if "completionTime" not in wave["status"]]
+        let_go = [wave for wave in under_way if not wave["spec"].get("suspend")]
+        return [wave for wave in let_go if moving & {entry["topic"] for entry in wave["spec"]["partitions"]}]
 
     def policy_record(self, name: str = "main") -> Object:
         """What the record of a policy says."""

@@ -93,7 +93,7 @@ class PolicyResource:
     @property
     def recorded_plans(self) -> tuple[RecordedPolicyPlan, ...]:
         """The plans that its record names."""
-        return tuple(plan for plan in (self.record.plan, self.record.waiting) if plan)
+        return self.record.plans
 
     def recorded_plan(self, name: str) -> RecordedPolicyPlan | None:
         """Return what its record says of a plan."""
