@@ -51,6 +51,7 @@ from reassign.core.automation.policy_case import (
 from reassign.core.automation.timers import Timer
 from reassign.core.automation.watch import Watched
 from reassign.core.brake import partitions_held_by
+from reassign.core.figures import begun_bytes, ended_plans
 from reassign.core.model.forwarding import Clock
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
@@ -237,6 +238,8 @@ class Automation:
             await self._writer.write_decommission(it, status)
         elif isinstance(it, PolicyResource) and isinstance(status, ReassignmentPolicyStatus):
             await self._writer.write_policy(it, status)
+            for kind, outcome in ended_plans(it, status):
+                self._writer.metrics.policy_plan_ended("/".join(_key(it)), kind, outcome)
 
     async def _safely(
         self,
@@ -307,6 +310,8 @@ class Automation:
             case WritePolicyRecord(record):
                 assert isinstance(it, PolicyResource)
                 await self._writer.records.write_policy(it, record)
+                if record.plan and (copied := begun_bytes(it.record, record)):
+                    self._writer.metrics.policy_wave_began("/".join(_key(it)), record.plan.kind, copied)
             case _:
                 assert isinstance(it, DecommissionResource)
                 await self._perform_decommission(it, step, inputs)
