@@ -107,7 +107,7 @@ def test_list_writes_the_objects_as_kubectl_has_them(sandbox: Kubectl, verb: Ver
 
 
 def test_list_says_that_there_is_nothing_and_where(sandbox: Kubectl, verb: Verb) -> None:
-    said = f"there are no PartitionReassignments and no BrokerDecommissions in namespace {sandbox.namespace}\n"
+    said = f"there are no PartitionReassignments, BrokerDecommissions or ReassignmentPolicies in namespace {sandbox.namespace}\n"
     assert verb("list") == (0, "", said)
 
 

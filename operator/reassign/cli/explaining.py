@@ -117,6 +117,7 @@ def explain(item: Item, now: datetime) -> Explained:
         raise ReassignError(Reason.CANNOT_BE_READ, f"the spec of {item}: {first_error(error)}; correct it") from None
     seen = {trigger.name: trigger for trigger in status.triggers}
     ended = {plan.trigger: plan for plan in status.plans if plan.outcome is not PlanOutcome.RUNNING}
+    awaited = status.digest is not None and item.up_to_date
     return Explained(
         name=item.name,
         namespace=item.namespace,
@@ -124,7 +125,7 @@ def explain(item: Item, now: datetime) -> Explained:
         written=written(item),
         ready=item.ready,
         notes=tuple(_notes(item)),
-        approve=f"kubectl kafka-reassign approve {item} -n {item.namespace}" if status.digest else None,
+        approve=f"kubectl kafka-reassign approve {item} -n {item.namespace}" if awaited else None,
         triggers=tuple(
             _explained(trigger, seen.get(trigger.name), ended.get(trigger.name), spec, status, now)
             for trigger in spec.triggers
@@ -159,6 +160,8 @@ def _notes(item: Item) -> Iterator[str]:
         yield "the spec was changed, and this is about the one before"
     elif ready.status is not ConditionStatus.TRUE and ready.reason not in JUDGED:
         yield "its triggers are not judged now: what is said of them is what was seen before"
+    elif ready.reason == Reason.SUSPENDED:
+        yield "nothing acts while this lasts"
 
 
 # --- when a trigger acts next ---
@@ -261,7 +264,7 @@ def _text(time: datetime) -> str:
 
 def lines(it: Explained, now: datetime) -> Iterator[str]:
     """Yield the lines for people: the policy, then each trigger."""
-    age = f", as the operator wrote it {since(it.written, now)} ago" if it.written else ""
+    age = f"; its status was written {since(it.written, now)} ago" if it.written else ""
     yield f"krpol/{it.name} of the KafkaCluster {it.cluster}{age}"
     if it.ready:
         is_ready = it.ready.status is ConditionStatus.TRUE  # then the triggers say all that its message does

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import typer
@@ -109,7 +109,7 @@ def decommissions(items: Sequence[Item], now: datetime, with_namespace: bool = F
         status = item.status
         assert isinstance(status, BrokerDecommissionStatus)
         left = "" if status.replicas_left is None else str(status.replicas_left)
-        row = [*_state(item, with_namespace), numbered(item.spec["brokers"]), left]
+        row = [*_state(item, with_namespace), listed(item.spec["brokers"], most=10, separator=","), left]
         row += [status.summary or "", age(item.obj, now)]
         cordoned = item.condition("Cordoned")
         row += [cordoned.status.value if cordoned else "", _message(item)] if wide else []
@@ -147,11 +147,6 @@ def _state(item: Item, with_namespace: bool) -> list[str]:
 
 def _message(item: Item) -> str:
     return item.ready.message if item.ready else "the operator has not seen it yet"
-
-
-def numbered(brokers: Collection[int]) -> str:
-    """Return the ids of brokers for a column."""
-    return listed(brokers, most=10, separator=",")
 
 
 def age(obj: Object, now: datetime) -> str:

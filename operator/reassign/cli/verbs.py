@@ -62,7 +62,9 @@ def list_(
         typer.Option("--output", "-o", help="How to write it; reassignment-json: what is in flight on the brokers."),
     ] = ListOutput.TABLE,
 ) -> None:
-    """List PartitionReassignments, BrokerDecommissions and ReassignmentPolicies.
+    """List what moves partitions, or makes plans.
+
+    That is PartitionReassignments, BrokerDecommissions and ReassignmentPolicies, each with its state.
 
     With -o reassignment-json it writes what is in flight on a cluster, as the stock tool's JSON. That includes moves of
     other clients.
@@ -149,7 +151,9 @@ def approve(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Approve a plan by its digest, or the plan of a BrokerDecommission or of a ReassignmentPolicy.
+    """Approve a plan by its digest.
+
+    A plan that was made for a BrokerDecommission or a ReassignmentPolicy is approved by the name of that.
 
     Exits with 1 when the plan is another one by now, or is not made yet.
 

@@ -27,7 +27,7 @@ from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.api.reassignment_policy import ReassignmentPolicyStatus
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.listing import numbered, without_managers
+from reassign.cli.listing import without_managers
 from reassign.cli.objects import Item, find
 from reassign.cli.options import Output
 from reassign.cli.refs import Kube, Ref
@@ -35,7 +35,7 @@ from reassign.core.model.progress import WINDOW_SECONDS, duration, rate
 from reassign.errors import ApiServerError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient
-from reassign.text import amount, printable
+from reassign.text import amount, listed, printable
 
 POLL_SECONDS = 1.0
 PATIENCE = 12
@@ -200,7 +200,8 @@ def triggers_table(status: ReassignmentPolicyStatus) -> Table:
     """Return a row for each trigger of a policy."""
     table = out.table("TRIGGER", "STATE", "BROKERS", "REASON")
     for trigger in status.triggers:
-        table.add_row(trigger.name, trigger.state.value, numbered(trigger.brokers), trigger.reason or "")
+        brokers = listed(trigger.brokers, most=4, separator=",")
+        table.add_row(trigger.name, trigger.state.value, brokers, trigger.reason or "")
     return table
 
 
