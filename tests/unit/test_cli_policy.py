@@ -164,12 +164,39 @@ def test_what_the_loop_says_of_a_hold_is_shown_in_two_parts() -> None:
     ]
 
 
+def test_of_no_moment_of_a_life_a_time_to_come_is_past() -> None:
+    simulated, it = loop(LOST, ADDED, NIGHTLY, cooldownSeconds=3600)
+    states = set()
+
+    def rest(seconds: int) -> None:
+        for _ in range(seconds // 15):
+            simulated.rest(15)
+            for found in explain(Item(of_loop(it)), simulated.now.time).triggers:
+                assert found.status
+                states.add((found.name, found.status.state.value))
+                assert found.acts_at is None or found.acts_at > simulated.now.time
+                assert found.acts or found.status.state.value == "Active"
+
+    simulated.brokers[6] = UP
+    rest(1800)
+    it.approve()
+    rest(3600)
+    simulated.brokers[5] = FENCED
+    rest(2700)
+    it.approve()
+    rest(3600)
+    simulated.brokers[5] = UP
+    rest(6 * 3600)
+    assert states >= {(name, state) for name in ("lost", "out") for state in ("Idle", "Waiting", "Active")}
+    assert ("nightly", "Held") in states
+
+
 def test_the_time_of_a_trigger_that_waits_is_that_of_its_plan() -> None:
     simulated, it = loop(LOST)
     simulated.brokers[5] = FENCED
     simulated.wait(lambda: it.says("lost")[0] == "Waiting")
     (found,) = explain(Item(of_loop(it)), simulated.now.time).triggers
-    assert found.acts_at is not None
+    assert found.acts_at
     simulated.wait(lambda: it.says("lost")[0] == "Active")
     assert abs((simulated.now.time - found.acts_at).total_seconds()) <= 60
 
@@ -339,6 +366,16 @@ def test_a_plan_that_runs_or_is_made_acts_now() -> None:
     running = idle(triggers=[trigger("lost", "Active", "main-lost-3: 1/2 waves")])
     assert block(running, "lost")[0] == "plan: main-lost-3: 1/2 waves"
     assert not any(line.startswith("acts") for line in block(running, "lost"))
+
+
+def test_a_hold_without_a_sentence_has_its_reason() -> None:
+    assert "held: Cooldown" in block(idle(triggers=[trigger("lost", "Held", "it is true", reason="Cooldown")]), "lost")
+
+
+def test_a_policy_that_is_being_deleted_says_so() -> None:
+    obj = policy()
+    obj["metadata"]["deletionTimestamp"] = "2026-01-31T12:00:00Z"
+    assert "note: it is being deleted, with its plans\n" in explained(obj)
 
 
 def test_a_spec_that_cannot_be_read_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

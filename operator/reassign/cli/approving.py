@@ -122,7 +122,7 @@ def is_meant(plan: Item, owner: Item) -> bool:
         return False
     assert isinstance(plan.status, ReassignmentPlanStatus)
     waves = [wave.digest for wave in plan.status.waves]
-    of = owner.spec["brokers"] if owner.is_decommission else plan.spec["goal"].get("drainBrokers", ())
+    of = owner.spec["brokers"] if owner.is_decommission else plan.spec["goal"].get("drainBrokers") or ()
     brokers = frozenset(of)
     return _digest(owner) in (shown_digest(waves, brokers), shown_digest(waves, brokers, plan.name))
 

@@ -154,6 +154,8 @@ def written(item: Item) -> datetime | None:
 
 def _notes(item: Item) -> Iterator[str]:
     ready = item.ready
+    if item.deleted:
+        yield "it is being deleted, with its plans"
     if ready is None:
         yield UNSEEN
     elif not item.up_to_date:
@@ -290,7 +292,7 @@ def _trigger_lines(it: ExplainedTrigger, now: datetime) -> Iterator[str]:
         case TriggerState.HELD:
             sees, _, holds = message.partition("; ")
             yield f"  sees: {sees}"
-            yield f"  held: {holds}{why}"
+            yield f"  held: {f'{holds}{why}' if holds else status.reason}"
         case TriggerState.ACTIVE:
             yield f"  plan: {message}"
         case _:

@@ -153,7 +153,7 @@ def approve(
 ) -> None:
     """Approve a plan by its digest.
 
-    A plan that was made for a BrokerDecommission or a ReassignmentPolicy is approved by the name of that.
+    Of a plan that was made for a BrokerDecommission or a ReassignmentPolicy, name that one.
 
     Exits with 1 when the plan is another one by now, or is not made yet.
 
