@@ -84,3 +84,9 @@ def at(row: int) -> list[str]:
     top = int(boxes[row].get("y", ""))
     beside = (text for text in root.iter(f"{SVG}text") if text.get("x") == "272")
     return [text.text or "" for text in beside if top <= int(text.get("y", "")) <= top + 48]
+
+
+def test_the_page_on_security_has_rows_for_each_trigger() -> None:
+    page = (DOCS / "security/policies.md").read_text()
+    firsts = {kind for line in page.splitlines() for kind in re.findall(r"^\| `(\w+)`", line)}
+    assert firsts == {str(kind) for kind in TriggerKind}
