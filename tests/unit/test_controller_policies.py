@@ -172,6 +172,46 @@ def test_nothing_starts_while_the_cluster_cannot_be_reached(monkeypatch: pytest.
     world.tick(until=lambda: world.ready_of() == "Idle")
 
 
+def test_a_cluster_that_cannot_be_read_holds_its_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST)
+    world.down(1)
+    world.tick(until=lambda: len(world.kube.started) == 1)
+    world.change("main", lambda obj: obj["spec"].update(limits="none"))
+    world.tick(20)
+    assert (world.ready_of(), len(world.kube.started)) == ("CannotBeRead", 1)
+    world.change("main", lambda obj: obj["spec"].pop("limits"))
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+
+
+def test_lost_brokers_are_excused_while_their_plan_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST)
+    world.copies = False
+    world.down(1)
+    world.tick(until=lambda: bool(world.kafka.reassignments))
+    assert world.loop.automation.lost == {"uid-main-lost-1": {1}}
+    world.copies = True
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+    world.tick(2)
+    assert world.loop.automation.lost == {}
+
+
+@pytest.mark.parametrize("edit", [{"suspend": True}, {"approval": "Required"}])
+def test_no_wave_starts_after_an_edit_that_a_watch_lags_behind(monkeypatch: pytest.MonkeyPatch, edit: Any) -> None:
+    world = policing(monkeypatch, LOST)
+    world.down(1)
+    world.tick(until=lambda: world.policy_record().get("plan", {}).get("approved"))
+    held = world.store.get("uid-policy-main")
+
+    def change(obj: Any) -> None:
+        obj["spec"].update(edit)
+        obj["metadata"]["generation"] += 1
+
+    world.kube.write("uid-policy-main", change)
+    assert world.store.get("uid-policy-main") is held
+    world.tick(20)
+    assert world.kube.started == []
+
+
 def test_a_policy_without_its_cluster_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     world = policing(monkeypatch, LOST)
     world.store.drop("uid-main")
