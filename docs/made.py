@@ -25,12 +25,12 @@ from reassign.core.report.events import Happened
 from reassign.errors import Reason
 
 FOLDER = Path(__file__).parent
-KINDS = ("KafkaCluster", "PartitionReassignment", "ReassignmentPlan", "BrokerDecommission")
+KINDS = ("KafkaCluster", "PartitionReassignment", "ReassignmentPlan", "BrokerDecommission", "ReassignmentPolicy")
 
 RESOURCES_HEAD = """\
 # Resources
 
-This page lists every field of the four resources. `kubectl explain kpr.spec` shows the same. The API is
+This page lists every field of the five resources. `kubectl explain kpr.spec` shows the same. The API is
 `kafka.reassign.dev/v1alpha1`. ReassignmentRecords are an internal kind ([Records](../built/records.md)).
 
 Everything in `status` is written by the operator.

@@ -178,6 +178,13 @@ class Reason(StrEnum):
     PLAN_FAILED = "PlanFailed"
     """Three plans in a row could not go on: see what became of them. The message says when the next one is made. A
     change of the spec has it made at once."""
+    DUPLICATE_POLICY = "DuplicatePolicy"
+    """An older ReassignmentPolicy of the same KafkaCluster is in force: delete one of the two."""
+    TOO_MANY_BROKERS_LOST = "TooManyBrokersLost"
+    """More brokers are down than `maxBrokers` of the trigger, so nothing is replaced: bring them back, or raise it."""
+    RACK_LOST = "RackLost"
+    """All brokers of the rack that the message names are down, so nothing is replaced: see to the rack, or plan by
+    hand."""
     NOT_OBSERVED = "NotObserved"
     """It is not known whether brokers are empty: start the brokers that the message names, which do not answer."""
 

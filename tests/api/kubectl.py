@@ -97,6 +97,12 @@ def decommission(name: str = "retire-5", **spec: Any) -> Object:
     return _manifest("BrokerDecommission", name, {"clusterRef": {"name": "main"}, "brokers": [5]} | spec)
 
 
+def policy(name: str = "standing", **spec: Any) -> Object:
+    """A ReassignmentPolicy, in kubectl's namespace."""
+    triggers = [{"name": "lost", "brokerLost": {}}]
+    return _manifest("ReassignmentPolicy", name, {"clusterRef": {"name": "main"}, "triggers": triggers} | spec)
+
+
 def _manifest(kind: str, name: str, spec: Object) -> Object:
     api_version = "kafka.reassign.dev/v1alpha1"
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}

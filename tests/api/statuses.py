@@ -128,3 +128,26 @@ DECOMMISSION_STATUS: Object = {
         }
     ],
 }
+POLICY_STATUS: Object = {
+    "observedGeneration": 1,
+    "conditions": [
+        READY | {"status": "True", "reason": "AwaitingApproval", "message": "standing-lost-1 waits for approval"},
+        READY | {"type": "ApprovalNeeded", "status": "True", "reason": "AwaitingApproval"},
+    ],
+    "summary": "standing-lost-1 waits for approval",
+    "plan": {"name": "standing-lost-1", "trigger": "lost"},
+    "digest": DIGEST,
+    "lastScheduleTime": NOW,
+    "nextScheduleTime": NOW,
+    "triggers": [
+        {
+            "name": "lost",
+            "state": "Active",
+            "since": NOW,
+            "brokers": [5],
+            "reason": "PlanInProgress",
+            "message": "standing-lost-1 waits for approval",
+        }
+    ],
+    "plans": [DECOMMISSION_STATUS["plans"][0] | {"name": "standing-lost-1", "trigger": "lost"}],
+}

@@ -119,10 +119,10 @@ def test_viewers_and_editors_of_a_namespace_may_view_and_edit_our_kinds(helm: He
     }
 
 
-def test_who_may_edit_a_namespace_may_only_view_a_decommission(helm: Helm) -> None:
+def test_who_may_edit_may_only_view_what_acts_on_the_cluster(helm: Helm) -> None:
     roles = of_kind(helm.template(rbac={"aggregateRoles": True}), "ClusterRole")
     kinds = {role["metadata"]["name"]: {resource for _, resource, _ in rights(role)} for role in roles}
-    assert kinds[f"{NAME}-view"] - kinds[f"{NAME}-edit"] == {"brokerdecommissions"}
+    assert kinds[f"{NAME}-view"] - kinds[f"{NAME}-edit"] == {"brokerdecommissions", "reassignmentpolicies"}
 
 
 def test_the_image_is_the_one_that_was_asked_for(helm: Helm) -> None:
@@ -434,6 +434,9 @@ def test_rights_are_as_wide_as_the_watched_namespaces(bare: ApiServer, cluster_h
     assert may(kubectl, "patch", "brokerdecommissions.kafka.reassign.dev/status", "default")
     assert not may(kubectl, "create", "brokerdecommissions.kafka.reassign.dev", "default")
     assert not may(kubectl, "delete", "brokerdecommissions.kafka.reassign.dev", "default")
+    assert may(kubectl, "patch", "reassignmentpolicies.kafka.reassign.dev/status", "default")
+    for verb in ("create", "patch", "delete"):
+        assert not may(kubectl, verb, "reassignmentpolicies.kafka.reassign.dev", "default")
     assert may(kubectl, "create", "reassignmentrecords.kafka.reassign.dev", "default")
     assert not may(kubectl, "delete", "reassignmentrecords.kafka.reassign.dev", "default")
     assert not may(kubectl, "list", "secrets", "default")
@@ -557,6 +560,7 @@ def test_definitions_that_are_not_kept_go_with_the_release(bare: ApiServer, clus
 
 
 STEPS = (
+    "delete reassignmentpolicies",
     "delete brokerdecommissions",
     "delete reassignmentplans",
     "delete partitionreassignments",

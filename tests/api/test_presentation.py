@@ -10,9 +10,19 @@ from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster, KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignment, PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlan, ReassignmentPlanStatus
+from reassign.api.reassignment_policy import ReassignmentPolicy
 from reassign.api.reassignment_record import ReassignmentRecordSpec, RecordedConfigs
-from tests.api.kubectl import Kubectl, cluster, decommission, plan, reassignment
-from tests.api.statuses import CLUSTER_STATUS, DECOMMISSION_STATUS, DIGEST, PLAN_STATUS, REASSIGNMENT_STATUS, THROTTLES
+from tests.api.kubectl import Kubectl, cluster, decommission, plan, policy, reassignment
+from tests.api.statuses import (
+    CLUSTER_STATUS,
+    DECOMMISSION_STATUS,
+    DIGEST,
+    NOW,
+    PLAN_STATUS,
+    POLICY_STATUS,
+    REASSIGNMENT_STATUS,
+    THROTTLES,
+)
 
 
 def columns(kubectl: Kubectl, kind: str, *flags: str) -> dict[str, str]:
@@ -40,6 +50,10 @@ def test_a_status_with_every_field_is_stored_whole_and_read_by_the_models(sandbo
     stored = sandbox.write_status("kbd", "retire-5", DECOMMISSION_STATUS)
     assert stored["status"] == DECOMMISSION_STATUS
     assert BrokerDecommission.parse(stored).status.wire() == DECOMMISSION_STATUS
+    sandbox.apply(policy())
+    stored = sandbox.write_status("krpol", "standing", POLICY_STATUS)
+    assert stored["status"] == POLICY_STATUS
+    assert ReassignmentPolicy.parse(stored).status.wire() == POLICY_STATUS
 
 
 def test_a_record_of_throttles_is_stored_whole_and_read_by_the_models(sandbox: Kubectl) -> None:
@@ -105,16 +119,29 @@ def test_the_columns_of_a_decommission(sandbox: Kubectl) -> None:
     assert (wide["CORDONED"], wide["CLUSTER"], wide["MESSAGE"]) == ("True", "main", "retire-5-1: 1/4 waves")
 
 
+def test_the_columns_of_a_policy(sandbox: Kubectl) -> None:
+    sandbox.apply(policy())
+    sandbox.write_status("krpol", "standing", POLICY_STATUS)
+    seen = columns(sandbox, "krpol")
+    assert seen.pop("AGE")
+    told = {"READY": "True", "REASON": "AwaitingApproval", "PLAN": "standing-lost-1", "NEXT": NOW}
+    assert seen == {"NAME": "standing", **told}
+    wide = columns(sandbox, "krpol", "-o", "wide")
+    assert (wide["CLUSTER"], wide["TRIGGER"], wide["MESSAGE"]) == ("main", "lost", POLICY_STATUS["summary"])
+
+
 def test_all_kinds_are_in_one_category(sandbox: Kubectl) -> None:
     sandbox.apply(reassignment())
     sandbox.apply(cluster())
     sandbox.apply(plan())
     sandbox.apply(decommission())
+    sandbox.apply(policy())
     assert sandbox("get", "kafka-reassign", "-o", "name").split() == [
         "brokerdecommission.kafka.reassign.dev/retire-5",
         "kafkacluster.kafka.reassign.dev/main",
         "partitionreassignment.kafka.reassign.dev/move",
         "reassignmentplan.kafka.reassign.dev/drain",
+        "reassignmentpolicy.kafka.reassign.dev/standing",
     ]
 
 

@@ -18,15 +18,17 @@ from reassign.api.common import FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
+from reassign.api.reassignment_policy import ReassignmentPolicy
 from tests.api.helm import CHART, Helm
-from tests.api.kubectl import Kubectl, RefusedError, cluster, decommission, plan, reassignment
+from tests.api.kubectl import Kubectl, RefusedError, cluster, decommission, plan, policy, reassignment
 from tests.pages import ROOT, Block, Command, manifests, of_program
 
 OURS = "kafka.reassign.dev/v1alpha1"
 STRIMZI = "kafka.strimzi.io/v1"
 NAMESPACES = ("kafka", "fleet", "kafka-reassign", "team-a")
-MODELS = {model.KIND: model for model in (KafkaCluster, PartitionReassignment, ReassignmentPlan, BrokerDecommission)}
-MAKERS = {"kcl": cluster, "kpr": reassignment, "krp": plan, "kbd": decommission}
+KINDS = (KafkaCluster, PartitionReassignment, ReassignmentPlan, BrokerDecommission, ReassignmentPolicy)
+MODELS = {model.KIND: model for model in KINDS}
+MAKERS = {"kcl": cluster, "kpr": reassignment, "krp": plan, "kbd": decommission, "krpol": policy}
 CHANGES = {"apply", "create", "delete", "patch"}
 RELEASE = "kafka-reassign-operator"
 ABSENT = (

@@ -24,7 +24,7 @@ from reassign.fleet.policy import parse
 from tests.benchmarks import fleet_loop
 from tests.benchmarks.fleets import write_fleet
 from tests.fleet import broken
-from tests.fleet.program import Place
+from tests.fleet.program import Place, program
 from tests.unit import cli
 from tests.unit.cli import Ran
 
@@ -289,6 +289,27 @@ def test_a_ctrl_c_ends_a_run_and_its_jvm_without_a_word(whole: Place, tmp_path: 
         out, err = process.communicate()
     assert (process.returncode, out, err) == (130, "", "")
     assert wait_until(lambda: not is_running(jvm))
+
+
+FINALIZER = """
+import signal
+from reassign.spark.session import started
+
+class Dropped:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+try:
+    with started("local[1]") as spark:
+        Dropped()
+        spark.range(1).count()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_ctrl_c_in_a_finalizer_interrupts_a_run_without_a_word() -> None:
+    assert program("-c", FINALIZER) == (0, "interrupted\n", "")
 
 
 def test_a_killed_jvm_is_reported_in_a_line(whole: Place, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reassign.api.crd import NOT_YET_SERVED, SERVED, definitions, render
+from reassign.api.crd import definitions, render
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,18 +28,12 @@ def nodes(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, An
 
 FIELDS = [
     (path, field)
-    for definition in definitions([*SERVED, *NOT_YET_SERVED]).values()
+    for definition in definitions().values()
     for path, field in nodes(
         definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"], definition["spec"]["names"]["kind"]
     )
     if path.count(".")
 ]
-
-
-def test_a_kind_that_is_not_served_is_not_installed() -> None:
-    kinds = [{resource.KIND for resource, _ in each} for each in (SERVED, NOT_YET_SERVED)]
-    assert kinds[0].isdisjoint(kinds[1])
-    assert not any(kind in text for text in render().values() for kind in (f"kind: {name}\n" for name in kinds[1]))
 
 
 def test_the_schemas_are_structural() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reassign.api.crd import NOT_YET_SERVED, definitions
+from reassign.api.crd import definitions
 from reassign.api.made_plan import PlanOutcome
 from reassign.api.reassignment_plan import Approval
 from reassign.api.reassignment_policy import (
@@ -21,7 +21,7 @@ from reassign.api.reassignment_policy import (
     TriggerState,
 )
 
-DEFINITION = definitions(NOT_YET_SERVED)["kafka.reassign.dev_reassignmentpolicies.yaml"]
+DEFINITION = definitions()["kafka.reassign.dev_reassignmentpolicies.yaml"]
 [VERSION] = DEFINITION["spec"]["versions"]
 SCHEMA = VERSION["schema"]["openAPIV3Schema"]
 SPEC = SCHEMA["properties"]["spec"]

@@ -522,7 +522,7 @@ def test_a_moment_that_nothing_began_in_time_is_missed() -> None:
     run.wait(lambda: it.says("nightly")[0] == "Held")
     assert it.says("nightly") == ("Held", "PlanInProgress")
     run.rest(3700)
-    assert (it.says("nightly"), run.created) == (("Idle", "Missed"), [])
+    assert (it.says("nightly"), run.created) == (("Idle", "ScheduleMissed"), [])
 
 
 def test_a_balance_waits_for_a_decommission_and_for_the_cooldown() -> None:

@@ -80,12 +80,15 @@ dnsConfig: {{- toYaml . | nindent 2 }}
 
 {{/* What the operator may do with what it serves: of users' objects it writes only finalizers (a patch) and the
 status; ReassignmentRecords are its own; the PartitionReassignments of a ReassignmentPlan, and the ReassignmentPlans of a
-BrokerDecommission, it makes and deletes; what is past its ttlSecondsAfterFinished it deletes; a ConfigMap is made when
+BrokerDecommission or a ReassignmentPolicy, it makes and deletes; what is past its ttlSecondsAfterFinished it deletes; a ConfigMap is made when
 the brake is pulled. */}}
 {{- define "operator.rules" -}}
 - apiGroups: [kafka.reassign.dev]
   resources: [kafkaclusters, partitionreassignments, reassignmentplans, brokerdecommissions]
   verbs: [get, list, watch, patch]
+- apiGroups: [kafka.reassign.dev]
+  resources: [reassignmentpolicies]
+  verbs: [get, list, watch]
 - apiGroups: [kafka.reassign.dev]
   resources: [partitionreassignments, reassignmentplans]
   verbs: [create, delete]
@@ -95,6 +98,7 @@ the brake is pulled. */}}
   - partitionreassignments/status
   - reassignmentplans/status
   - brokerdecommissions/status
+  - reassignmentpolicies/status
   verbs: [patch]
 - apiGroups: [kafka.reassign.dev]
   resources: [reassignmentrecords]

@@ -26,12 +26,9 @@ Kinds = Sequence[tuple[type[CustomResource], list[Json]]]
 HEADER = "# Made by `make crds` from the models in operator/reassign/api; changes belong there.\n"
 
 
-def definitions(kinds: Kinds | None = None) -> dict[str, Json]:
-    """Return each CustomResourceDefinition, by the name of its file; of those that the operator serves by default."""
-    return {
-        f"{GROUP}_{resource.PLURAL}.yaml": _definition(resource, columns)
-        for resource, columns in (SERVED if kinds is None else kinds)
-    }
+def definitions() -> dict[str, Json]:
+    """Return each CustomResourceDefinition, by the name of its file."""
+    return {f"{GROUP}_{resource.PLURAL}.yaml": _definition(resource, columns) for resource, columns in SERVED}
 
 
 def render() -> dict[str, str]:
@@ -209,11 +206,10 @@ SERVED: Kinds = (
     (PartitionReassignment, _REASSIGNMENT_COLUMNS),
     (ReassignmentPlan, _PLAN_COLUMNS),
     (BrokerDecommission, _DECOMMISSION_COLUMNS),
+    (ReassignmentPolicy, _POLICY_COLUMNS),
     (ReassignmentRecord, _RECORD_COLUMNS),
 )
 """The kinds that the operator serves, each with its columns."""
-NOT_YET_SERVED: Kinds = ((ReassignmentPolicy, _POLICY_COLUMNS),)
-"""Kinds that have a model and nothing more: they are not installed."""
 
 
 if __name__ == "__main__":

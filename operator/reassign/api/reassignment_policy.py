@@ -259,7 +259,7 @@ class TriggerStatus(Model):
     since: Time | None = None
     """Since when it is in this state."""
     brokers: Annotated[tuple[BrokerId, ...], Field(max_length=MAX_BROKERS)] = ()
-    """The brokers that it is about."""
+    """The brokers that it is about, or, while it is Waiting, may come to be."""
     reason: Annotated[str, Field(max_length=MAX_REASON_CHARACTERS)] | None = None
     """Why it is in this state, as one word."""
     message: ShortText | None = None

@@ -33,6 +33,8 @@ RIGHTS = (
     Right(GROUP, "reassignmentplans/status", ("patch",)),
     Right(GROUP, "brokerdecommissions", ("get", "list", "watch", "patch")),
     Right(GROUP, "brokerdecommissions/status", ("patch",)),
+    Right(GROUP, "reassignmentpolicies", ("get", "list", "watch")),
+    Right(GROUP, "reassignmentpolicies/status", ("patch",)),
     Right(GROUP, "reassignmentrecords", ("get", "list", "watch", "create", "patch")),
     Right("", "secrets", ("get",)),
     Right("", "configmaps", ("create",)),

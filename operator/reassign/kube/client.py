@@ -35,6 +35,7 @@ from reassign.api.common import API_VERSION, FINALIZER
 from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.partition_reassignment import PartitionReassignment
 from reassign.api.reassignment_plan import ReassignmentPlan
+from reassign.api.reassignment_policy import ReassignmentPolicy
 from reassign.api.reassignment_record import ReassignmentRecord
 from reassign.errors import ApiServerError, ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.kube import kubeconfig
@@ -75,6 +76,7 @@ class Kind(StrEnum):
     PARTITION_REASSIGNMENT = PartitionReassignment.KIND
     REASSIGNMENT_PLAN = ReassignmentPlan.KIND
     BROKER_DECOMMISSION = BrokerDecommission.KIND
+    REASSIGNMENT_POLICY = ReassignmentPolicy.KIND
     REASSIGNMENT_RECORD = ReassignmentRecord.KIND
 
     @property
@@ -82,7 +84,14 @@ class Kind(StrEnum):
         return _PLURALS[self.value]
 
 
-_KINDS = (KafkaCluster, PartitionReassignment, ReassignmentPlan, BrokerDecommission, ReassignmentRecord)
+_KINDS = (
+    KafkaCluster,
+    PartitionReassignment,
+    ReassignmentPlan,
+    BrokerDecommission,
+    ReassignmentPolicy,
+    ReassignmentRecord,
+)
 _PLURALS = {kind.KIND: kind.PLURAL for kind in _KINDS}
 
 

@@ -226,6 +226,7 @@ def _end_on_ctrl_c() -> None:
 
     def end(*_: Any) -> NoReturn:
         INTERRUPTED.set()
+        sys.unraisablehook = lambda _: None  # inside a finalizer, Python would print the interrupt and drop it
         jvm.terminate()
         raise KeyboardInterrupt
 

@@ -16,7 +16,7 @@ from reassign.kube.client import Kind, Object, has_finalizer
 
 log = structlog.get_logger()
 
-OWNERS = (Kind.KAFKA_CLUSTER, Kind.PARTITION_REASSIGNMENT, Kind.BROKER_DECOMMISSION)
+OWNERS = (Kind.KAFKA_CLUSTER, Kind.PARTITION_REASSIGNMENT, Kind.BROKER_DECOMMISSION, Kind.REASSIGNMENT_POLICY)
 COPIED_AFTER = timedelta(seconds=60)
 """A part that was made so long after the last write that it tells of is a copy: ours are made before."""
 

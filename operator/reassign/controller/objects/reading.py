@@ -18,10 +18,12 @@ from reassign.api.partition_reassignment import (
     PartitionReassignmentStatus,
 )
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlan
-from reassign.api.reassignment_record import RecordedDecommission
+from reassign.api.reassignment_policy import ReassignmentPolicy
+from reassign.api.reassignment_record import RecordedDecommission, RecordedPolicy
 from reassign.controller.objects.packing import Packed, whole
 from reassign.controller.objects.part import Part, owner_of
 from reassign.core.automation.model import DecommissionResource
+from reassign.core.automation.policy_case import PolicyResource
 from reassign.core.model.problem import Problem
 from reassign.core.model.record import Entry, active
 from reassign.core.model.resource import Resource, Settled
@@ -246,6 +248,25 @@ def parse_decommission(obj: Object) -> DecommissionResource:
         status=parsed.status,
         record=RecordedDecommission(),
         has_finalizer=FINALIZER in meta.finalizers,
+        deleted=meta.deletion_timestamp,
+    )
+
+
+def parse_policy(obj: Object) -> PolicyResource:
+    """Parse a ReassignmentPolicy, with nothing of its record."""
+    parsed = ReassignmentPolicy.parse(obj)
+    meta = parsed.metadata
+    assert meta.creation_timestamp is not None
+    return PolicyResource(
+        uid=meta.uid,
+        version=version(obj),
+        namespace=meta.namespace,
+        name=meta.name,
+        generation=meta.generation,
+        created=meta.creation_timestamp,
+        spec=parsed.spec,
+        status=parsed.status,
+        record=RecordedPolicy(),
         deleted=meta.deletion_timestamp,
     )
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import structlog
 
@@ -32,11 +32,13 @@ from reassign.controller.objects.reading import (
     packed,
     parse_decommission,
     parse_plan,
+    parse_policy,
     parse_resource,
     place,
     version,
 )
 from reassign.core.automation.model import DecommissionResource
+from reassign.core.automation.policy_case import PolicyResource
 from reassign.core.duplicates import Peer, standing
 from reassign.core.model.permission import Namespaces
 from reassign.core.model.problem import Name, Problem
@@ -47,6 +49,8 @@ from reassign.errors import Reason, ReassignError
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key, has_finalizer
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 
 class _Served(NamedTuple):
@@ -79,6 +83,7 @@ class Store:
         self._parsed_clusters: dict[str, tuple[int, KafkaCluster | Problem]] = {}
         self._parsed_plans: dict[str, tuple[int, PlanResource | Problem]] = {}
         self._parsed_decommissions: dict[str, tuple[int, DecommissionResource | Problem]] = {}
+        self._parsed_policies: dict[str, tuple[int, PolicyResource | Problem]] = {}
         self.unreadable_namespaces = Namespaces()
         """Watched namespaces that may not be read now: what is known of them stays."""
         self.unlisted: set[str] = set()
@@ -125,6 +130,7 @@ class Store:
             self._parsed_clusters,
             self._parsed_plans,
             self._parsed_decommissions,
+            self._parsed_policies,
             self._parsed_parts,
             self._joined,
         ):
@@ -322,14 +328,30 @@ class Store:
         return [self._decommission(obj) for obj in self._counting(key, Kind.BROKER_DECOMMISSION)]
 
     def _decommission(self, obj: Object) -> DecommissionResource | Unreadable:
-        parsed, uid = once(self._parsed_decommissions, parse_decommission, obj), obj["metadata"]["uid"]
+        parsed = self._with_parts(obj, once(self._parsed_decommissions, parse_decommission, obj))
+        if isinstance(parsed, Unreadable):
+            return parsed
+        recorded = next((part.spec.decommission for part in self.parts(parsed.uid) if part.spec.decommission), None)
+        return replace(parsed, record=recorded) if recorded else parsed
+
+    def policies(self, key: ClusterKey) -> list[PolicyResource | Unreadable]:
+        """Return the ReassignmentPolicies of a cluster with their records, without those only others hold back."""
+        return [self._policy(obj) for obj in self._counting(key, Kind.REASSIGNMENT_POLICY)]
+
+    def _policy(self, obj: Object) -> PolicyResource | Unreadable:
+        parsed = self._with_parts(obj, once(self._parsed_policies, parse_policy, obj))
+        if isinstance(parsed, Unreadable):
+            return parsed
+        recorded = next((part.spec.policy for part in self.parts(parsed.uid) if part.spec.policy), None)
+        return replace(parsed, record=recorded) if recorded else parsed
+
+    def _with_parts(self, obj: Object, parsed: T | Problem) -> T | Unreadable:
+        """Return what was parsed of an object, unless it or a part of its record cannot be read."""
         if isinstance(parsed, Problem):
             return Unreadable(obj, parsed)
-        parts = self._read_parts(uid)
-        if problem := next((part for part in parts if isinstance(part, Problem)), None):
-            return Unreadable(obj, problem)
-        recorded = next((part.spec.decommission for part in in_order(parts) if part.spec.decommission), None)
-        return replace(parsed, record=recorded) if recorded else parsed
+        parts = self._read_parts(obj["metadata"]["uid"])
+        problem = next((part for part in parts if isinstance(part, Problem)), None)
+        return Unreadable(obj, problem) if problem else parsed
 
     def waves(self, plan: PlanResource) -> list[Resource | Settled | Unreadable]:
         """Return the PartitionReassignments that are labelled as waves of a plan, by name."""

@@ -18,10 +18,12 @@ from reassign.api.reassignment_record import (
     RecordedClusterRef,
     RecordedConfigs,
     RecordedDecommission,
+    RecordedPolicy,
 )
 from reassign.controller.objects.part import Owner, Part, owner_of
 from reassign.controller.objects.store import Store, refresh
 from reassign.core.automation.model import DecommissionResource
+from reassign.core.automation.policy_case import PolicyResource
 from reassign.core.cluster import where_throttled
 from reassign.core.configs.diff import with_taken_over
 from reassign.core.model.read_back import DeclaredCluster
@@ -113,6 +115,17 @@ class Records:
         )
         owner = Owner(Kind.BROKER_DECOMMISSION, it.namespace, it.name, it.uid)
         await self._write(owner, part, written, it.has_finalizer)
+
+    async def write_policy(self, it: PolicyResource, record: RecordedPolicy) -> None:
+        """Write how far a ReassignmentPolicy is."""
+        part = next(iter(self._store.parts(it.uid)), None)
+        written = ReassignmentRecordSpec(
+            cluster_ref=RecordedClusterRef(namespace=it.namespace, name=it.spec.cluster_ref.name),
+            owner_kind=OwnerKind.REASSIGNMENT_POLICY,
+            part=0,
+            policy=record,
+        )
+        await self._write(Owner(Kind.REASSIGNMENT_POLICY, it.namespace, it.name, it.uid), part, written, False)
 
     async def take_over(self, cluster: DeclaredCluster, other: str) -> None:
         """Move the throttles set for another KafkaCluster, by its uid, into the record of this one, there first.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,15 +19,22 @@ from reassign.api.common import Condition
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus
 from reassign.controller.metrics import Metrics
 from reassign.controller.objects.reading import Unreadable, version, wish
 from reassign.controller.objects.store import Store, refresh
 from reassign.controller.writing.records import Records
 from reassign.controller.writing.write_budget import WriteBudget
 from reassign.core.automation.model import DecommissionResource
+from reassign.core.automation.policy_case import PolicyResource
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
-from reassign.core.model.read_back import DecommissionStatusReadBack, PlanStatusReadBack, StatusReadBack
+from reassign.core.model.read_back import (
+    DecommissionStatusReadBack,
+    PlanStatusReadBack,
+    PolicyStatusReadBack,
+    StatusReadBack,
+)
 from reassign.core.model.record import Entry, Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict
@@ -42,6 +49,7 @@ from reassign.core.report.events import (
     halvings,
     order_not_restored,
     plan_transitions,
+    policy_transitions,
     rebuilt,
     transitions,
 )
@@ -53,7 +61,16 @@ from reassign.text import counted, listed
 
 log = structlog.get_logger()
 
-Status = KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus | BrokerDecommissionStatus
+Status = (
+    KafkaClusterStatus
+    | PartitionReassignmentStatus
+    | ReassignmentPlanStatus
+    | BrokerDecommissionStatus
+    | ReassignmentPolicyStatus
+)
+StatusBefore = (
+    KafkaClusterStatus | StatusReadBack | PlanStatusReadBack | DecommissionStatusReadBack | PolicyStatusReadBack
+)
 
 PROGRESS_SECONDS = 5.0
 PROGRESS_BYTES_PER_SECOND = 1_000_000
@@ -245,17 +262,26 @@ class Writer:
         if status != it.status:
             await self._write_status(self._object(it), it.status, status)
 
+    async def write_policy(self, it: PolicyResource, status: ReassignmentPolicyStatus) -> None:
+        """Write the status of a ReassignmentPolicy if it changed.
+
+        Raises ConflictError when the object is not the one judged.
+        """
+        if status != it.status:
+            of_lost = [trigger.name for trigger in it.spec.triggers if trigger.broker_lost]
+            await self._write_status(self._object(it), it.status, status, of_lost)
+
     async def record_cluster_event(self, key: ClusterKey, event: Event) -> None:
         if obj := self._store.cluster(key):
             await self.record_event(obj, event)
 
     async def _write_status(
-        self,
-        obj: Object,
-        before: Status | StatusReadBack | PlanStatusReadBack | DecommissionStatusReadBack,
-        after: Status,
+        self, obj: Object, before: StatusBefore, after: Status, of_lost: Container[str] = ()
     ) -> bool:
-        """Write a status and the events about it; return whether the object was still there."""
+        """Write a status and the events about it; return whether the object was still there.
+
+        `of_lost` are the triggers of a policy for brokers that are lost.
+        """
         written = await self._kube.write_status(obj, after.wire())
         self.metrics.status_patch()
         self._store.learn(obj["metadata"]["uid"], written)
@@ -265,6 +291,8 @@ class Writer:
             events = plan_transitions(before, after)
         elif isinstance(before, BrokerDecommissionStatus) and isinstance(after, BrokerDecommissionStatus):
             events = decommission_transitions(before, after)
+        elif isinstance(before, ReassignmentPolicyStatus) and isinstance(after, ReassignmentPolicyStatus):
+            events = policy_transitions(before, after, of_lost)
         else:
             events = transitions(before.conditions, after.conditions)
         if isinstance(before, PartitionReassignmentStatus) and isinstance(after, PartitionReassignmentStatus):
@@ -277,13 +305,13 @@ class Writer:
 
     async def refresh(
         self,
-        resource: Resource | PlanResource | DecommissionResource | Unread | Unreadable,
+        resource: Resource | PlanResource | DecommissionResource | PolicyResource | Unread | Unreadable,
         kind: Kind = Kind.PARTITION_REASSIGNMENT,
     ) -> None:
         """Look at what the API server has, where a watch lags behind it."""
         await refresh(self._kube, self._store, kind, resource.namespace, resource.name, resource.uid)
 
-    def _object(self, resource: Resource | PlanResource | DecommissionResource) -> Object:
+    def _object(self, resource: Resource | PlanResource | DecommissionResource | PolicyResource) -> Object:
         obj = self._store.get(resource.uid)
         if obj is None or version(obj) != resource.version:
             raise _changed(resource)
@@ -297,7 +325,7 @@ def _order_refused(entry: Entry) -> bool:
     return entry.problem is not None and entry.problem.reason is Reason.INVALID_REPLICA_ASSIGNMENT
 
 
-def _changed(resource: Resource | PlanResource | DecommissionResource) -> ConflictError:
+def _changed(resource: Resource | PlanResource | DecommissionResource | PolicyResource) -> ConflictError:
     return ConflictError(f"{resource.namespace}/{resource.name} has changed meanwhile")
 
 

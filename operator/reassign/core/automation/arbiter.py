@@ -42,9 +42,9 @@ EVACUATING = frozenset({Rank.BROKER_LOST, Rank.DECOMMISSION, Rank.BROKERS_CORDON
 class HoldReason(StrEnum):
     """Why a trigger that is true starts no plan."""
 
-    SUSPENDED = "Suspended"
-    TOO_MANY_BROKERS_LOST = "TooManyBrokersLost"
-    RACK_LOST = "RackLost"
+    SUSPENDED = Reason.SUSPENDED.value
+    TOO_MANY_BROKERS_LOST = Reason.TOO_MANY_BROKERS_LOST.value
+    RACK_LOST = Reason.RACK_LOST.value
     CLUSTER_UNSETTLED = "ClusterUnsettled"
     PLAN_IN_PROGRESS = "PlanInProgress"
     FOREIGN_IN_FLIGHT = "ForeignInFlight"

@@ -13,7 +13,7 @@ from reassign.api.reassignment_policy import Trigger, TriggerKind
 from reassign.api.reassignment_record import RecordedWait
 from reassign.core.automation.arbiter import Hold
 from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, recorded_trigger
-from reassign.core.automation.policy_conditions import DUPLICATE_POLICY, stalled, states_of, unjudged
+from reassign.core.automation.policy_conditions import stalled, states_of, unjudged
 from reassign.core.automation.policy_make import prepare
 from reassign.core.automation.policy_run import go_on
 from reassign.core.automation.policy_view import MISSED, PolicyView
@@ -33,7 +33,7 @@ def decide_policy(case: PolicyCase) -> PolicyDecision:
         return PolicyDecision([], it.status.model_copy(), case.watched)
     if case.older:
         message = f"the policy {case.older} of the same KafkaCluster is older, and alone in force: delete one of them"
-        return PolicyDecision([], unjudged(case, stalled(DUPLICATE_POLICY, message)), case.watched)
+        return PolicyDecision([], unjudged(case, stalled(Reason.DUPLICATE_POLICY, message)), case.watched)
     if isinstance(seen, Problem):
         return _unseen(case, seen)
     if not seen.forwarded:

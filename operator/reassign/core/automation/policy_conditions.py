@@ -16,7 +16,7 @@ from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.errors import Reason
 from reassign.text import named_brokers
 
-DUPLICATE_POLICY, IDLE = "DuplicatePolicy", "Idle"
+IDLE = "Idle"
 TOO_MANY_SECONDS = 600
 """After how long too many brokers that are down are a matter for a user."""
 MOST_FAILURES = 3
@@ -61,10 +61,10 @@ def _wrong(view: PolicyView) -> tuple[str, str] | None:
     if lost and lost.broker_lost:
         if racks := lost_racks(view.seen, view.levels[lost.name].brokers if view.levels[lost.name].true else set()):
             rack, brokers = next(iter(racks.items()))
-            return HoldReason.RACK_LOST, f"{named_brokers(brokers, 'is')} down, all of rack {rack}: see to it"
+            return Reason.RACK_LOST, f"{named_brokers(brokers, 'is')} down, all of rack {rack}: see to it"
         down = lasting(view.watched.down, TOO_MANY_SECONDS)
         if said := too_many(down, lost.broker_lost.max_brokers):
-            return HoldReason.TOO_MANY_BROKERS_LOST, said
+            return Reason.TOO_MANY_BROKERS_LOST, said
     for trigger in it.spec.triggers:
         known = recorded_trigger(view.record, trigger.name)
         if known.failures >= MOST_FAILURES:

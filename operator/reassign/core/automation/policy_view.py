@@ -35,7 +35,7 @@ from reassign.core.automation.watch import Watched
 from reassign.core.plans.windows import windows_at
 from reassign.core.report.conditions import ConditionState, conditions
 
-NOTHING_TO_DO, MISSED = "NothingToDo", "Missed"
+NOTHING_TO_DO, MISSED = "NothingToDo", "ScheduleMissed"
 STAYS = frozenset({NOTHING_TO_DO, MISSED})
 """What an idle trigger goes on to say of the last time that it was true."""
 
@@ -184,5 +184,5 @@ def _trigger_status(view: PolicyView, trigger: Trigger) -> TriggerStatus:
         elif before and before.reason in STAYS and not reason:
             reason, message = before.reason, before.message or message
     since = before.since if before and before.state is state else view.case.now.time
-    brokers = tuple(sorted(level.brokers))
+    brokers = tuple(sorted(level.brokers)) if level.true or state is TriggerState.WAITING else ()
     return TriggerStatus(name=name, state=state, since=since, brokers=brokers, reason=reason, message=message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -12,12 +12,13 @@ from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.made_plan import PlanOutcome
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus, TriggerState, TriggerStatus
 from reassign.core.configs.cordons import CordonChange, CordonNews
 from reassign.core.model.record import Record, active, recorded_problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.waits import PASSES, QUEUES
 from reassign.errors import Reason
-from reassign.text import counted, listed, plural
+from reassign.text import amount, counted, listed, named_brokers, plural
 
 IN_FLIGHT, CANCELLING = "PartitionsInFlight", "Cancelling"
 """Reasons of Reconciling."""
@@ -66,6 +67,12 @@ class Happened(StrEnum):
     """A plan has ended before it was carried out, because its owner ended it."""
     FURTHER_PLAN = "FurtherPlan"
     """Replicas have landed on brokers that are to be empty, and another plan moves them."""
+    TRIGGER_FIRED = "TriggerFired"
+    """A trigger of a ReassignmentPolicy has had a plan made. The note names both."""
+    SCHEDULE_MISSED = "ScheduleMissed"
+    """A schedule was due, and was held for longer than `startingDeadlineSeconds`. The status says what held it."""
+    BROKER_LOST = "BrokerLost"
+    """Brokers that have replicas have been down for `afterSeconds` of the trigger that the note names."""
     BROKER_EMPTY = "BrokerEmpty"
     """The brokers of a BrokerDecommission are empty, and can be stopped."""
     BROKER_UNREGISTERED = "BrokerUnregistered"
@@ -198,10 +205,55 @@ def decommission_transitions(before: BrokerDecommissionStatus, after: BrokerDeco
     for kind, reason in (("Empty", Happened.BROKER_EMPTY), ("Succeeded", Happened.BROKER_UNREGISTERED)):
         if kind in new and kind not in old:
             events.append(Event(False, reason, new[kind].message))
-    stalled, was = new.get("Stalled"), old.get("Stalled")
-    if stalled and (was is None or was.reason != stalled.reason):
-        events.append(Event(True, stalled.reason, stalled.message))
-    return events
+    return (
+        events + _approval_awaited(before.conditions, after.conditions) + _stalled(before.conditions, after.conditions)
+    )
+
+
+def policy_transitions(
+    before: ReassignmentPolicyStatus, after: ReassignmentPolicyStatus, of_lost: Container[str]
+) -> list[Event]:
+    """Return the events of a change of a ReassignmentPolicy's status; `of_lost` names its triggers for lost brokers."""
+    events = []
+    were = {plan.name: plan.outcome for plan in before.plans}
+    for plan in after.plans:
+        if plan.name not in were:
+            note = f"{plan.trigger}: {plan.name} copies {amount(plan.bytes)}"
+            events.append(Event(False, Happened.TRIGGER_FIRED, note))
+        if plan.outcome is PlanOutcome.RETIRED and were.get(plan.name) is not PlanOutcome.RETIRED:
+            events.append(Event(True, Happened.PLAN_RETIRED, f"{plan.name} starts nothing more"))
+    known = {trigger.name: trigger for trigger in before.triggers}
+    for trigger in after.triggers:
+        was = known.get(trigger.name)
+        if trigger.reason == Happened.SCHEDULE_MISSED and not (was and was.message == trigger.message):
+            events.append(Event(True, Happened.SCHEDULE_MISSED, f"{trigger.name}: {trigger.message}"))
+        if trigger.name in of_lost and (lost := _fired_for(trigger) - _fired_for(was)):
+            events.append(Event(True, Happened.BROKER_LOST, f"{trigger.name}: {named_brokers(lost, 'is')} lost"))
+    return (
+        events + _approval_awaited(before.conditions, after.conditions) + _stalled(before.conditions, after.conditions)
+    )
+
+
+def _fired_for(trigger: TriggerStatus | None) -> frozenset[int]:
+    """Return the brokers for which a trigger is true."""
+    fired = trigger is not None and trigger.state in (TriggerState.HELD, TriggerState.ACTIVE)
+    return frozenset(trigger.brokers) if trigger and fired else frozenset()
+
+
+def _approval_awaited(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
+    """Return the event of a plan that waits for an approval, unless it waited before."""
+    now, then = (next((c for c in each if c.type == "Ready"), None) for each in (after, before))
+    if now is None or now.reason != Reason.AWAITING_APPROVAL or (then and then.message == now.message):
+        return []
+    return [Event(False, Reason.AWAITING_APPROVAL, now.message)]
+
+
+def _stalled(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
+    """Return the event of a standstill that a user has to end."""
+    stalled, was = _true(after).get("Stalled"), _true(before).get("Stalled")
+    if stalled is None or (was and was.reason == stalled.reason):
+        return []
+    return [Event(True, stalled.reason, stalled.message)]
 
 
 def _standstills(before: Sequence[Condition], after: Sequence[Condition]) -> list[Event]:
