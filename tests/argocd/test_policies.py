@@ -65,7 +65,8 @@ def test_a_policy_that_stalls_is_degraded_until_it_is_corrected(site: Site) -> N
     site.eventually("so does the Application", lambda: site.state() == ("Synced", "Degraded"))
     site.commit(policy(site, {"name": "nightly", "schedule": {"cron": "0 0 1 1 *"}}))
     site.eventually("it is corrected", lambda: site.state() == ("Synced", "Healthy"))
-    assert site.argocd.health_of(site.name, site.name) == ("Healthy", "Idle: no plan is needed")
+    idle = ("Healthy", "Idle: no plan is needed")
+    site.eventually("it has nothing to do", lambda: site.argocd.health_of(site.name, site.name) == idle)
     site.commit(remove=(site.name,))
     site.eventually("it is gone", lambda: not found(site))
 
