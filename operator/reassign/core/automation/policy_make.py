@@ -33,16 +33,14 @@ from reassign.core.automation.policy_case import (
     why_not,
 )
 from reassign.core.automation.policy_run import (
-    FIRST_WAIT_SECONDS,
-    LONGEST_WAIT_SECONDS,
     approval_of,
     nothing_left,
     retire,
+    until_anew,
 )
 from reassign.core.automation.policy_view import NOTHING_TO_DO, PolicyView
 from reassign.core.automation.schedule import is_overdue, served
 from reassign.core.automation.triggers import down_now, lasting, lost_racks, too_many
-from reassign.core.automation.view import anew, grown
 from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
@@ -249,16 +247,8 @@ def _drop(view: PolicyView, found: PlanSeen | None) -> PolicyView:
 
 
 def _make_anew(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen | None, why: str) -> PolicyView:
-    """Delete a plan that has not begun, and have it made anew later: that is no failure.
-
-    One that a user is to approve is made anew an hour later, any other one after a minute, then after twice as long.
-    """
-    now, known = view.case.now.time, recorded_trigger(view.record, plan.trigger)
-    last = known.next_attempt if not known.failures else None
-    wait = grown(last, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-    if view.case.it.needs_approval(plan.trigger):
-        wait = anew(now)
-    view = view.with_trigger(plan.trigger, next_attempt=wait)
+    """Delete a plan that has not begun, and have it made anew later: that is no failure."""
+    view = view.with_trigger(plan.trigger, next_attempt=until_anew(view, plan.trigger))
     return _drop(view, found).say(plan.trigger, f"{why}; it is made anew")
 
 
