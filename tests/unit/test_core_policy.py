@@ -525,6 +525,15 @@ def test_a_moment_that_nothing_began_in_time_is_missed() -> None:
     assert (it.says("nightly"), run.created) == (("Idle", "ScheduleMissed"), [])
 
 
+def test_a_plan_of_a_schedule_that_was_not_approved_in_time_says_so() -> None:
+    run, it = world({**NIGHTLY, "approval": "Required"})
+    uneven(run)
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    run.rest(3700)
+    assert (it.says("nightly"), it.reason) == (("Idle", "ScheduleMissed"), "Idle")
+    assert run.created == ["main-nightly-1"]
+
+
 def test_a_balance_waits_for_a_decommission_and_for_the_cooldown() -> None:
     run, it = world(ADDED, cooldownSeconds=7200)
     run.apply(approval="NotRequired", windows=[{"cron": "0 7 * * *", "durationSeconds": 3600}])

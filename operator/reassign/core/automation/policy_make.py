@@ -38,7 +38,7 @@ from reassign.core.automation.policy_run import (
     retire,
     until_anew,
 )
-from reassign.core.automation.policy_view import NOTHING_TO_DO, PolicyView
+from reassign.core.automation.policy_view import MISSED, NOTHING_TO_DO, PolicyView
 from reassign.core.automation.schedule import is_overdue, served
 from reassign.core.automation.triggers import down_now, lasting, lost_racks, too_many
 from reassign.core.model.problem import Problem
@@ -201,8 +201,11 @@ def _wait(view: PolicyView, plan: RecordedPolicyPlan, best: Trigger | None) -> P
         if found is None:
             return view.with_record(waiting=None)
         return view if found.plan.deleted else view.act(DeletePlan(found.plan))
-    if trigger is None or trigger.kind is not plan.kind or not _still_true(view, plan, trigger):
+    if trigger is None or trigger.kind is not plan.kind:
         return _drop(view, found)
+    if not _still_true(view, plan, trigger):
+        missed = Hold(MISSED, f"{plan.name} could not begin within startingDeadlineSeconds, and was deleted")
+        return _drop(view.hold(trigger.name, missed) if trigger.schedule else view, found)
     if best and retires(RANKS[best.kind], RANKS[plan.kind]):
         return _drop(view, found).hold(trigger.name, Hold(HoldReason.PLAN_IN_PROGRESS, f"{best.name} goes first"))
     if plan_spec_digest(_plan_spec(view, trigger, frozenset(plan.brokers))) != plan.spec_digest:
