@@ -177,8 +177,13 @@ class ApiServer(Kube):
         for reference in plan["metadata"].get("ownerReferences", ()):
             owner = self.objects[reference["uid"]]
             [record] = [o for o in self.objects.values() if o["metadata"]["name"] == f"{reference['uid']}-0"]
-            approval, spec = record["spec"]["decommission"].get("approval"), owner["spec"]
-            approved = spec.get("approval") == "NotRequired" or spec.get("approvedDigest") == approval.get("digest")
+            recorded, spec = record["spec"].get("decommission") or record["spec"]["policy"], owner["spec"]
+            approval, of = recorded.get("approval"), recorded["plan"]
+            if (of["name"], of.get("approved"), bool(of.get("retired"))) != (plan["metadata"]["name"], True, False):
+                self.wrong.append(f"{wave['metadata']['name']} starts, though the plan that may run is {of}")
+            asked: Object = next((t for t in spec.get("triggers", ()) if t["name"] == of.get("trigger")), {})
+            wished = asked.get("approval") or spec.get("approval")
+            approved = wished == "NotRequired" or spec.get("approvedDigest") == approval.get("digest")
             deleted = owner["metadata"].get("deletionTimestamp")
             if not approval or not approved or spec.get("suspend") or deleted:
                 self.wrong.append(f"{wave['metadata']['name']} starts, though its owner does not let it go")
@@ -233,6 +238,7 @@ class EmptiedBrokers(Brokers):
         self.loses_unregister = False
         self.refuses_unregister: Outcome | None = None
         self.readings = 0
+        self.cordon_readings = 0
         self.asked_for_logs: list[set[int]] = []
         self.silent: set[int] = set()
         self.begun: list[TopicPartition] = []
@@ -265,6 +271,11 @@ class EmptiedBrokers(Brokers):
             log_dirs={number: dirs for number, dirs in told.items() if number in asked},
             cordoned={number: cordoned(dirs) for number, dirs in told.items() if cordons},
         )
+
+    async def observe_cordons(self) -> tuple[str, dict[int, bool | None]]:
+        self.cordon_readings += 1
+        layout = await self.observe_layout(lambda _: (), cordons=True)
+        return layout.cluster_id, dict(layout.cordoned)
 
     async def observe_brokers(self, logs_of: Callable[[Layout], Collection[int]]) -> BrokersRead:
         self.readings += 1
@@ -330,17 +341,14 @@ class Evacuation:
         found = self._planned(job)
         if job.owner is None:
             return found
-        return WorkedOut(plan_spec_digest(job.plan.spec), found, self.incomplete, self.left_out)
+        return WorkedOut(plan_spec_digest(job.plan.spec), found, self.stays(job), self.left_out)
+
+    def stays(self, job: Job) -> tuple[str, ...]:
+        """Replicas that a plan would leave."""
+        return self.incomplete
 
     def _planned(self, job: Job) -> Planned:
-        goal = job.plan.spec.goal
-        drained, avoid = set(goal.drain_brokers or ()), set(goal.avoid_brokers or ())
-        up = live_brokers(self.kafka.brokers) - drained - avoid
-        moves = [
-            (tp, row, _without(drained, row, sorted(up - {*row})))
-            for tp, row in sorted(self.kafka.replicas.items())
-            if drained & {*row} and tp not in self.kafka.reassignments
-        ]
+        moves = self.moves(job)
         manifests = [self._manifest(job, number, *move) for number, move in enumerate(moves, 1)]
         certificate = model.Certificate(
             bytes=BYTES * len(moves),
@@ -353,6 +361,17 @@ class Evacuation:
             waves_bound=1,
         )
         return planned(job.plan, manifests, certificate, {(tp.topic, tp.partition): BYTES for tp, _, _ in moves})
+
+    def moves(self, job: Job) -> list[tuple[TopicPartition, tuple[int, ...], tuple[int, ...]]]:
+        """Each partition that a plan moves, with its replicas before and after."""
+        goal = job.plan.spec.goal
+        drained, avoid = set(goal.drain_brokers or ()), set(goal.avoid_brokers or ())
+        up = live_brokers(self.kafka.brokers) - drained - avoid
+        return [
+            (tp, row, _without(drained, row, sorted(up - {*row})))
+            for tp, row in sorted(self.kafka.replicas.items())
+            if drained & {*row} and tp not in self.kafka.reassignments
+        ]
 
     def _manifest(
         self, job: Job, number: int, tp: TopicPartition, before: Sequence[int], after: Sequence[int]
@@ -378,6 +397,7 @@ class Decommissioning(World):
 
     kube: ApiServer
     brokers: EmptiedBrokers
+    planning = Evacuation
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **spec: Any) -> None:
         self.clock = Clock()
@@ -387,13 +407,17 @@ class Decommissioning(World):
         self.kafka = SimKafka({A: (1, 2), B: (3, 1), C: (2, 3)})
         self.store, self.kube, self.metrics = Store(self.clock.monotonic), ApiServer(self.clock), Metrics()
         self.brokers = EmptiedBrokers(self.kafka, self.kube)
-        self.work = Evacuation(self.kafka)
+        self.work = self.planning(self.kafka)
         self.planner = Planner(self.work)
         self.copies = True
         """Whether moves come to their end between two ticks."""
         self.put(api_object("KafkaCluster", "main", {"bootstrapServers": "b:9092"}))
         self.put(cluster_record("main"))
         self.loop = self.new_loop()
+        self.begin(**spec)
+
+    def begin(self, **spec: Any) -> None:
+        """What there is at first."""
         self.apply(**spec)
 
     async def _connect(self, *_: object, **__: object) -> EmptiedBrokers:
@@ -446,7 +470,7 @@ class Decommissioning(World):
                 if until and until():
                     return
             if until is not None:
-                raise AssertionError(f"it did not come true: {self.reason()}: {self.message()}")
+                raise AssertionError(f"it did not come true: {self.said()}")
 
         asyncio.run(ticks())
 
@@ -459,6 +483,10 @@ class Decommissioning(World):
         self.kube.collect_garbage()
         self.watch()
         assert not self.kube.wrong
+
+    def said(self) -> str:
+        """What status says of how far it is."""
+        return f"{self.reason()}: {self.message()}"
 
     def watch(self) -> None:
         """The watches bring what others have written."""
@@ -552,8 +580,12 @@ class Decommissioning(World):
 
     def record(self, name: str = "old") -> Object:
         """What the record of a decommission says."""
+        return self._recorded(name, "decommission")
+
+    def _recorded(self, name: str, field: str) -> Object:
         obj = self.kube.find("ReassignmentRecord", f"uid-{name}-0")
-        return (obj or {"spec": {}})["spec"].get("decommission", {})  # type: ignore[no-any-return]
+        found: Object = (obj or {"spec": {}})["spec"].get(field, {})
+        return found
 
     def plans(self) -> list[str]:
         return sorted(o["metadata"]["name"] for o in self.kube.objects.values() if o["kind"] == "ReassignmentPlan")

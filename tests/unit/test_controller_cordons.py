@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from reassign.api.config_keys import CORDONED_LOG_DIRS
-from reassign.controller.cluster.decommissions import DecommissionStage
+from reassign.controller.cluster.automation import AutomationStage
 from reassign.controller.cluster.loop import IDLE_SECONDS, MOVING_SECONDS
 from reassign.controller.plans.automation import AT_ONCE_SECONDS
 from reassign.core.configs.cordons import GIVEN_UP_SECONDS, CordonReason, recorded_cordons
@@ -21,7 +21,7 @@ from tests.unit.world import OURS, Object, World
 
 
 @dataclass(slots=True)
-class Wished(DecommissionStage):
+class Wished(AutomationStage):
     """Decides that these brokers are to be cordoned."""
 
     brokers: frozenset[int] = frozenset()
@@ -41,8 +41,8 @@ class Cordoning:
         self.client = Client(copy(NOTHING_SET))
         self.world.brokers.configs, self.world.brokers.change = self.client.configs, self.client.change  # type: ignore[method-assign]
         grow_up(self.world.loop)
-        stage = self.world.loop.decommissions
-        self.wished = self.world.loop.decommissions = Wished(stage.key, stage.automation, stage.watch)
+        stage = self.world.loop.automation
+        self.wished = self.world.loop.automation = Wished(stage.key, stage.automation, stage.watch)
         self.world.tick(until=lambda: self.world.conditions("move").get("Succeeded") is not None)
 
     def tick(self, until: Callable[[], bool]) -> None:

@@ -314,7 +314,7 @@ def test_one_that_is_new_says_why_brokers_cannot_be_read(
 
     approved.until("Empty")
     monkeypatch.setattr(approved.brokers, "observe_brokers", refused)
-    approved.tick(until=lambda: approved.loop.decommissions.watch.failed is not None)
+    approved.tick(until=lambda: approved.loop.automation.watch.failed is not None)
     approved.apply("new", [3])
     approved.until("NotAuthorized", "new", seconds=20)
 
@@ -553,7 +553,7 @@ def test_a_plan_without_its_reference_starts_nothing_once_suspended(
 def test_no_broker_is_cordoned_for_an_owner_that_has_changed(
     approved: Decommissioning, wish: Object | None, seen: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = approved.loop.decommissions
+    stage = approved.loop.automation
     look = stage.automation.decide
 
     def decides(*given: Any) -> Any:
@@ -595,14 +595,14 @@ def test_a_watch_ahead_of_the_decision_unregisters_nothing(
 ) -> None:
     approved.until("Empty")
     approved.down(1)
-    perform = approved.loop.decommissions.automation.perform
+    perform = approved.loop.automation.automation.perform
 
     async def performs(key: Any, decision: Any, inputs: Any) -> Any:
         if any(type(step).__name__ == "UnregisterBroker" for step in decision.decommissions["uid-old"].steps):
             change_unseen(approved, wish, seen=True)
         return await perform(key, decision, inputs)
 
-    monkeypatch.setattr(approved.loop.decommissions.automation, "perform", performs)
+    monkeypatch.setattr(approved.loop.automation.automation, "perform", performs)
     approved.tick(30)
     assert not approved.brokers.unregistered
 
@@ -611,15 +611,15 @@ def test_a_watch_ahead_of_the_decision_unregisters_nothing(
 def test_a_watch_ahead_of_the_decision_starts_no_wave(
     approved: Decommissioning, wish: Object | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    perform = approved.loop.decommissions.automation.perform
+    perform = approved.loop.automation.automation.perform
 
     async def performs(key: Any, decision: Any, inputs: Any) -> Any:
         if any(type(step).__name__ == "RunPlan" for step in decision.decommissions["uid-old"].steps):
             change_unseen(approved, wish, seen=True)
-            monkeypatch.setattr(approved.loop.decommissions.automation, "perform", perform)
+            monkeypatch.setattr(approved.loop.automation.automation, "perform", perform)
         return await perform(key, decision, inputs)
 
-    monkeypatch.setattr(approved.loop.decommissions.automation, "perform", performs)
+    monkeypatch.setattr(approved.loop.automation.automation, "perform", performs)
     approved.tick(30)
     assert not approved.kube.started
 

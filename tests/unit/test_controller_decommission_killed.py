@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from functools import partial
-
 import pytest
 
-from reassign.errors import ApiServerError
 from tests.unit.decommission_world import A, B, Decommissioning
-from tests.unit.world import KilledError
+from tests.unit.killed import failures, tried
 
-ALL = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
-FAILURES: dict[str, tuple[Callable[[], BaseException], bool, int]] = {
-    "killed": (KilledError, True, 2),
-    "refused": (partial(ApiServerError, "500: failed calling webhook"), False, 7),
-    "lost": (partial(ApiServerError, "the answer was lost"), True, 7),
-}
-"""What a write fails with, whether it has landed all the same, and of how many writes one fails in turn; `make explore`
-tries all."""
-failures = pytest.mark.parametrize("failure", FAILURES)
+
+def approved(monkeypatch: pytest.MonkeyPatch) -> Decommissioning:
+    """A decommission that needs no approval."""
+    return Decommissioning(monkeypatch, approval="NotRequired", unregister="WhenDown")
 
 
 @failures
@@ -37,7 +27,7 @@ def test_a_life_is_the_same(monkeypatch: pytest.MonkeyPatch, failure: str) -> No
         assert world.record()["approval"]["begunBytes"] == 200
         world.assert_nothing_left(unregistered=[1])
 
-    assert tried(monkeypatch, live, failure) > 60
+    assert tried(monkeypatch, approved, live, failure) > 60
 
 
 @failures
@@ -51,7 +41,7 @@ def test_a_deletion_midway_leaves_nothing(monkeypatch: pytest.MonkeyPatch, failu
         world.assert_nothing_left()
         assert not world.plans()
 
-    assert tried(monkeypatch, delete, failure) > 40
+    assert tried(monkeypatch, approved, delete, failure) > 40
 
 
 @failures
@@ -68,7 +58,7 @@ def test_the_brake_and_run_again_end_the_same(monkeypatch: pytest.MonkeyPatch, f
         assert (world.on(1), world.cordons()) == ([], {1})
         assert world.record()["approval"]["begunBytes"] == 200
 
-    assert tried(monkeypatch, brake, failure) > 40
+    assert tried(monkeypatch, approved, brake, failure) > 40
 
 
 @failures
@@ -83,20 +73,4 @@ def test_a_wave_that_others_delete_gets_one_further_plan(monkeypatch: pytest.Mon
         world.run(20)
         world.assert_nothing_left()
 
-    assert tried(monkeypatch, plan_again, failure) > 60
-
-
-def tried(monkeypatch: pytest.MonkeyPatch, journey: Callable[[Decommissioning], None], failure: str) -> int:
-    """Go through this with a failure of each write in turn, as far as there are some; return how many there are."""
-    fails, lands, step = FAILURES[failure]
-    for number in range(1, 1000, 1 if ALL else step):
-        with monkeypatch.context() as patch:
-            world = Decommissioning(patch, approval="NotRequired", unregister="WhenDown")
-            world.kube.at, world.kube.fails, world.kube.lands = number, fails, lands
-            try:
-                journey(world)
-            except AssertionError as error:
-                raise AssertionError(f"write {number}, after {world.kube.writes[:number][-2:]}") from error
-            if not world.kube.failed:
-                return number
-    raise AssertionError("it writes for ever")
+    assert tried(monkeypatch, approved, plan_again, failure) > 60

@@ -377,7 +377,7 @@ def test_a_bug_with_one_holds_its_plan_and_no_other(world: Decommissioning, monk
 def test_a_bug_with_all_of_them_holds_nothing_else(world: Decommissioning, monkeypatch: pytest.MonkeyPatch) -> None:
     in_flight(world)
     world.copies = True
-    automation = world.loop.decommissions.automation
+    automation = world.loop.automation.automation
     decides = automation.decide
 
     def fails(*_: object) -> Any:

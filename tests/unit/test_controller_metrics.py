@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reassign.api.common import FINALIZER
 from reassign.controller import metrics
-from reassign.controller.cluster.decommissions import DecommissionStage
+from reassign.controller.cluster.automation import AutomationStage
 from reassign.controller.objects.scope import Scope
 from reassign.core.automation.model import BrokerSeen, BrokersSeen
 from reassign.core.model.problem import Problem
@@ -140,8 +140,8 @@ def test_conditions_that_are_true_are_counted_by_kind(world: World) -> None:
 def test_replicas_left_of_a_decommission_at_work_are_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = {number: BrokerSeen(replicas={"ours": 3}) for number in range(6)}
     seen = BrokersSeen(brokers, frozenset({"ours"}), factor=9)  # so nothing is planned
-    monkeypatch.setattr(DecommissionStage, "_look", lambda *_: None)
-    monkeypatch.setattr(DecommissionStage, "_seen", lambda *_: seen)
+    monkeypatch.setattr(AutomationStage, "_look", lambda *_: None)
+    monkeypatch.setattr(AutomationStage, "_seen", lambda *_: seen)
     retire = api_object("BrokerDecommission", "retire", {"clusterRef": {"name": "main"}, "brokers": [4, 5]})
     retire["spec"]["approval"] = "NotRequired"
     retire["metadata"]["finalizers"] = [FINALIZER]

@@ -194,7 +194,7 @@ def test_a_plan_that_evacuates_a_lost_broker_is_not_paused_by_it(world: Planning
     world.tick(10)
     assert world.kafka.writes == []
     assert "ClusterUnderMinIsr" in {c["reason"] for c in world.waves()[0]["status"]["conditions"]}
-    world.loop.decommissions.lost = {"uid-drain": frozenset({1})}
+    world.loop.automation.lost = {"uid-drain": frozenset({1})}
     world.tick(until=lambda: world.kafka.replicas[OURS] == NEW)
 
 

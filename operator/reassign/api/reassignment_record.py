@@ -326,6 +326,11 @@ class RecordedPolicy(Model):
     lifts_cordons: bool = False
     """Whether our cordons are lifted, since a lost broker cannot be replaced otherwise."""
 
+    @property
+    def plans(self) -> tuple[RecordedPolicyPlan, ...]:
+        """The plans that it names."""
+        return tuple(plan for plan in (self.plan, self.waiting) if plan)
+
 
 class ReassignmentRecordSpec(Model):
     """One part of what was done for one resource: enough to continue, or to undo it, after a crash."""

@@ -288,6 +288,12 @@ class KafkaClient:
             voters=None if isinstance(voters, Problem) else voters,
         )
 
+    async def observe_cordons(self) -> tuple[str, dict[int, bool | None]]:
+        """Read the id of the cluster, and which of the brokers that are up and answer are cordoned."""
+        cluster_id, brokers = await self._call(requests.cluster, self._wire)
+        asked, _ = await self._log_dirs(dict.fromkeys(live_brokers(brokers), ()), EVERYTHING_SECONDS, TOGETHER_SECONDS)
+        return cluster_id, {broker: cordoned(directories) for broker, directories in asked.items()}
+
     async def unregister(self, broker: int, via: int | None) -> Outcome:
         """Take a broker's registration away (UnregisterBroker, KIP-631), and return what that met."""
         try:

@@ -19,7 +19,7 @@ from structlog.contextvars import bind_contextvars
 from reassign.api.kafka_cluster import KafkaCluster, ThrottleDeletionPolicy
 from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller.cluster.actor import Actor
-from reassign.controller.cluster.decommissions import DecommissionStage
+from reassign.controller.cluster.automation import AutomationStage
 from reassign.controller.cluster.foreign_cancels import ForeignCancels
 from reassign.controller.cluster.last_check import LastCheck
 from reassign.controller.cluster.observer import Observation, Observer
@@ -106,7 +106,7 @@ class ClusterLoop:
     unserved: Unserved = field(init=False)
     outage: Outage = field(init=False)
     goals: GoalWatch = field(init=False)
-    decommissions: DecommissionStage = field(init=False)
+    automation: AutomationStage = field(init=False)
     foreign_cancels: ForeignCancels = field(init=False)
     memory: Memory = field(default_factory=lambda: Memory.begin(time.monotonic()))
     _pace: Pace = field(default_factory=Pace)
@@ -126,7 +126,7 @@ class ClusterLoop:
         self.actor = Actor(self.key, self.store, self.kube, self.writer, self.metrics, record)
         self.outage = Outage(self.name, self.metrics)
         self.goals = GoalWatch(self.unserved.problem_of)
-        self.decommissions = DecommissionStage(self.key, self.plans.automation, BrokerWatch(self.unserved.problem_of))
+        self.automation = AutomationStage(self.key, self.plans.automation, BrokerWatch(self.unserved.problem_of))
 
     @property
     def name(self) -> str:
@@ -145,7 +145,7 @@ class ClusterLoop:
             self.health.forget(self.name)
             self.metrics.forget(self.name)
             await self.goals.stop()
-            await self.decommissions.watch.stop()
+            await self.automation.watch.stop()
             await self.observer.close()
 
     async def _safe_tick(self) -> float | None:
@@ -234,14 +234,12 @@ class ClusterLoop:
         self.outage.begin()
         in_doubt = doubts(resources, throttle, self.memory)
         pinned = self.store.cluster_id(cluster.metadata.uid)
-        observed = await self.observer.observe(
-            cluster, pinned, resources, throttle, self.decommissions.cordons, in_doubt
-        )
+        observed = await self.observer.observe(cluster, pinned, resources, throttle, self.automation.cordons, in_doubt)
         self.memory = replace(self.memory, recent=observed.remembered_by(self.memory.recent))
         explain = self.unserved.problem_of
         reads = self._reads
         observed = await self.observer.complete(
-            observed, cluster, resources, reads, throttle, self.decommissions.lost, explain
+            observed, cluster, resources, reads, throttle, self.automation.lost, explain
         )
         self.outage.observed()
         return observed
@@ -279,8 +277,8 @@ class ClusterLoop:
             hold = replace(self._hold(cluster, observed, resources, awaited), left=left)
         except Exception as error:
             hold = unknown_hold(self.parts.failed(error))
-        seen_again = await self.parts.attempt(self._decide_decommissions(prepared, observed, hold), lambda _: None)
-        cordons = rules_of(cluster, hold, throttle, self.decommissions.cordons).wanted_cordons
+        seen_again = await self.parts.attempt(self._decide_automation(prepared, observed, hold), lambda _: None)
+        cordons = rules_of(cluster, hold, throttle, self.automation.cordons).wanted_cordons
         # a peer decides by that from now on
         self.store.note_served(cluster.metadata.uid, hold.hold, keeps=hold.keeps, cordons=cordons)
         if self.key[0] not in self.store.unreadable_namespaces:
@@ -288,11 +286,11 @@ class ClusterLoop:
         last = unwritten[-1] if unwritten else None
         hold = replace(hold, hold=hold.hold or last)
         await self.foreign_cancels.forget(cluster, self.memory.recent)
-        rules = rules_of(cluster, hold, throttle, self.decommissions.cordons)
+        rules = rules_of(cluster, hold, throttle, self.automation.cordons)
         sleep = await self._act(obj, resources, observed, rules)
         if hold.claim and hold.claim.undecided:
             sleep = min(sleep, MOVING_SECONDS)
-        orders, decided_again = await self.parts.attempt(self.decommissions.perform(), lambda _: (None, None))
+        orders, decided_again = await self.parts.attempt(self.automation.perform(), lambda _: (None, None))
         seen = hold.hold or observed.snapshot
         plans = await self.parts.attempt(self._serve_plans(cluster, resources, seen, orders), lambda _: None)
         if cluster.metadata.deletion_timestamp and not awaited and not self._restores(observed.snapshot, rules):
@@ -301,7 +299,7 @@ class ClusterLoop:
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         past_windows = self.plans.past_windows(self.key, self.writer.now())
-        self.metrics.automated(self.name, self.decommissions.replicas_left, past_windows)
+        self.metrics.automated(self.name, self.automation.replicas_left, past_windows)
         pauses = (
             plans,
             seen_again,
@@ -310,14 +308,14 @@ class ClusterLoop:
         )
         return min([sleep, *(pause for pause in pauses if pause is not None)])
 
-    async def _decide_decommissions(self, prepared: Prepared, observed: Observation, hold: ClusterHold) -> float | None:
-        """Decide about the decommissions; return in how many seconds there is more to see, or None."""
+    async def _decide_automation(self, prepared: Prepared, observed: Observation, hold: ClusterHold) -> float | None:
+        """Decide about the owners of plans; return in how many seconds there is more to see, or None."""
         client, connection = self.observer.client, self.observer.connection
         assert client is not None
         assert connection is not None
         cluster, throttle = prepared.cluster, prepared.throttle
         pinned = self.store.cluster_id(cluster.metadata.uid)
-        return await self.decommissions.decide(
+        return await self.automation.decide(
             cluster, pinned, hold, throttle, observed.snapshot, client, connection, self.wake.set
         )
 
@@ -346,7 +344,7 @@ class ClusterLoop:
         assert client is not None
         decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.writer.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
-        self.decommissions.note_cordons(decision.throttle.cordons)
+        self.automation.note_cordons(decision.throttle.cordons)
         ended = self._pace.ended(observed.snapshot.reassignments.keys())
         changes = decision.throttle.changes
         changed = await self.parts.attempt(
@@ -427,7 +425,7 @@ class ClusterLoop:
             return MOVING_SECONDS
         cluster, resources = prepared.cluster, prepared.resources
         self.store.note_served(cluster.metadata.uid, problem)
-        await self.decommissions.have_wait(cluster, prepared.throttle, problem)
+        await self.automation.have_wait(cluster, prepared.throttle, problem)
         await self.unserved.stand_still(cluster, problem, resources, self.observer.connection, self.wake.set)
         return UNREACHABLE_SECONDS
 

@@ -53,7 +53,9 @@ class Job(NamedTuple):
     owner: str | None = None
     """The uid of the object that the plan is worked out for, where there is no object of the plan itself."""
     owned: bool = False
-    """Whether the plan has an owner: then it is made as it is worked out for that, and not in part."""
+    """Whether the plan has an owner: then it is made as it is worked out for that."""
+    in_part: bool = False
+    """Whether such a plan may leave replicas on the brokers that it empties."""
 
     @property
     def uid(self) -> str:
@@ -169,7 +171,7 @@ def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
 def evacuation_of(job: Job, snapshot: Snapshot, cluster: Cluster) -> Planned:
     """Make a plan whose owner has had it created, where what was worked out for that was lost in a restart."""
     found = worked_out(job, snapshot, cluster)
-    if found.incomplete:
+    if found.incomplete and not job.in_part:
         raise PlanningError(Reason.DRAIN_INCOMPLETE, f"would stay: {listed(found.incomplete)}")
     return found.planned
 

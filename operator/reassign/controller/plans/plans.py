@@ -127,16 +127,16 @@ class Plans:
 
     def outside_windows(self, key: ClusterKey, now: datetime) -> set[str]:
         """Return the uids of the waves that have not ended, and whose plans, or owners, have windows and none open."""
-        owners = recorded_orders(self._store, key).owners
+        orders = recorded_orders(self._store, key)
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
-        closed = [plan for plan in plans if not _is_open(owners.get(plan.uid, plan).spec.windows, now)]
+        closed = [plan for plan in plans if not _is_open(orders.windows_of(plan), now)]
         return {wave.uid for plan in closed for wave in unended(read_waves(self._store, plan)[0])}
 
     def past_windows(self, key: ClusterKey, now: datetime) -> int:
         """Count the plans that are not carried out though their windows, or their owners', have closed three times."""
-        owners = recorded_orders(self._store, key).owners
+        orders = recorded_orders(self._store, key)
         plans = [plan for plan in self._store.plans(key) if isinstance(plan, PlanResource)]
-        those = ((plan, windows) for plan in plans if (windows := owners.get(plan.uid, plan).spec.windows))
+        those = ((plan, windows) for plan in plans if (windows := orders.windows_of(plan)))
         return sum(is_past_windows(plan, read_waves(self._store, plan)[0], windows, now) for plan, windows in those)
 
     async def serve_cluster(
@@ -153,14 +153,16 @@ class Plans:
         """Serve the plans of a cluster after its `resources`; return in how many seconds to do so again, or None."""
         permission, throttle = permission_of(cluster), ConfigRules.of(cluster.spec)
         key = cluster.metadata.namespace, cluster.metadata.name
-        owned = recorded_orders(self._store, key).owners.keys()
+        recorded = recorded_orders(self._store, key)
 
         def job(plan: PlanResource) -> Job | None:
             allowed = permission.allowed.get(plan.namespace)
             pinned = self._store.cluster_id(cluster.metadata.uid)
             if not (connection and allowed):
                 return None
-            return Job(plan, cluster, pinned, connection, allowed, owned=plan.uid in owned)
+            owned = plan.uid in recorded.owners
+            in_part = owned and not recorded.needs_all_of(plan)
+            return Job(plan, cluster, pinned, connection, allowed, owned=owned, in_part=in_part)
 
         def seen_by(plan: PlanResource, wave: Resource | None) -> ObservedCluster:
             topics = sorted({tp.topic for tp in wave.asked}) if wave else ()

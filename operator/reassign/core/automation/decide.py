@@ -15,6 +15,7 @@ from reassign.core.automation.case import DecommissionCase, wanted_cordons
 from reassign.core.automation.conditions import Standing, status_of
 from reassign.core.automation.decommission import decide_decommission
 from reassign.core.automation.model import (
+    AutomationStep,
     BrokersSeen,
     DecommissionDecision,
     DecommissionResource,
@@ -23,7 +24,7 @@ from reassign.core.automation.model import (
     WorkedOut,
 )
 from reassign.core.automation.policy import decide_policy
-from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, PolicyResource
+from reassign.core.automation.policy_case import PlanOwner, PolicyCase, PolicyDecision, PolicyResource, PolicyStep
 from reassign.core.automation.policy_conditions import stalled, unjudged
 from reassign.core.automation.timers import Timer
 from reassign.core.automation.watch import Watched
@@ -44,6 +45,8 @@ class PolicyInputs:
     """What this process has watched for each, by uid."""
     users: Sequence[str] = ()
     """Plans of users in its namespace that have moves in flight, or have advanced within stallTimeoutSeconds."""
+    unread: Sequence[str] = ()
+    """The names of those that cannot be read: what they would do is not known, and no other is in force."""
 
 
 NO_POLICIES = PolicyInputs()
@@ -51,7 +54,7 @@ NO_POLICIES = PolicyInputs()
 
 @dataclass(frozen=True, slots=True)
 class AutomationDecision:
-    """What is to be done for the decommissions of a KafkaCluster."""
+    """What is to be done for the decommissions and policies of a KafkaCluster."""
 
     decommissions: Mapping[str, DecommissionDecision]
     """By uid."""
@@ -60,11 +63,26 @@ class AutomationDecision:
     timers: Mapping[int, Timer]
     """How long brokers have been seen down: for the next decision of this process."""
     errors: Mapping[str, Exception]
-    """Bugs, by the uid of the decommission that could not be judged."""
-    judged: Mapping[str, DecommissionResource]
-    """The decommissions as they were judged, by uid: what was decided holds for nothing else."""
+    """Bugs, by the uid of what could not be judged."""
+    judged: Mapping[str, PlanOwner]
+    """Decommissions and policies as they were judged, by uid: what was decided holds for nothing else."""
     policies: Mapping[str, PolicyDecision] = field(default_factory=dict)
     """By uid."""
+
+    def of(self, uid: str) -> DecommissionDecision | PolicyDecision | None:
+        """Return what is to be done about one of them."""
+        return self.decommissions.get(uid) or self.policies.get(uid)
+
+    @property
+    def steps(self) -> list[AutomationStep | PolicyStep]:
+        """All that is to be done."""
+        of_decommissions = (step for one in self.decommissions.values() for step in one.steps)
+        return [*of_decommissions, *(step for one in self.policies.values() for step in one.steps)]
+
+    @property
+    def lifts_cordons(self) -> bool:
+        """Whether our cordons are lifted, since a lost broker could not be replaced otherwise."""
+        return any(decision.lifts_cordons for decision in self.policies.values())
 
 
 def decide_automation(
@@ -121,7 +139,8 @@ def decide_automation(
         )
         for it in sorted(policies.policies, key=lambda it: it.age_key)
     ]
-    decided, its, begins = _decide_policies(of_policies, turn if not running else None, running, errors)
+    ready = turn if not running else None
+    decided, its, begins = _decide_policies(of_policies, policies.unread, ready, running, errors)
     found: dict[str, DecommissionDecision] = {}
     for case in cases:
         it = case.it
@@ -131,15 +150,16 @@ def decide_automation(
             errors[it.uid] = error
         if it.uid in errors:
             found[it.uid] = _unjudged(case, errors[it.uid])
-    lifted = any(decision.lifts_cordons for decision in decided.values())
-    return AutomationDecision(
+    judged: Sequence[PlanOwner] = (*decommissions, *policies.policies)
+    decision = AutomationDecision(
         found,
-        frozenset[int]().union(*(decision.cordons for decision in found.values() if not lifted)),
-        {broker: timer for decision in found.values() for broker, timer in decision.timers.items()},
+        frozenset[int]().union(*(one.cordons for one in found.values())),
+        {broker: timer for one in found.values() for broker, timer in one.timers.items()},
         errors,
-        {it.uid: it for it in decommissions},
+        {it.uid: it for it in judged},
         decided,
     )
+    return replace(decision, cordons=frozenset()) if decision.lifts_cordons else decision
 
 
 # --- Whose turn it is ---
@@ -147,22 +167,26 @@ def decide_automation(
 
 def _decide_policies(
     cases: Sequence[PolicyCase],
+    unread: Sequence[str],
     ready: DecommissionResource | None,
     running: Sequence[Running],
     errors: dict[str, Exception],
 ) -> tuple[dict[str, PolicyDecision], Running | None, Running | None]:
     """Decide about policies; return too the plan of one that is under way, and the one that may begin.
 
-    The oldest policy alone is in force. `ready` is the decommission that could begin, `running` are those at work.
+    The oldest policy alone is in force, and none beside one that is `unread`. `ready` is the decommission that could
+    begin, `running` are those at work.
     """
     decided: dict[str, PolicyDecision] = {}
-    in_force = next((case for case in cases if not case.it.deleted), None)
+    in_force = next((case for case in cases if not (case.it.deleted or unread)), None)
+    before = f"{in_force.it.name} of the same KafkaCluster is older, and alone in force" if in_force else None
+    if unread:
+        before = f"{unread[0]} of the same KafkaCluster cannot be read, and may have a plan"
     its = begins = None
     for case in cases:
         try:
             if case is not in_force:
-                older = in_force.it.name if in_force else None
-                decided[case.it.uid] = decide_policy(replace(case, older=older))
+                decided[case.it.uid] = decide_policy(replace(case, before=before))
                 continue
             # what it would do if it were not its turn says what it waits for
             asked = decide_policy(replace(case, turn=ANOTHER))
@@ -172,7 +196,8 @@ def _decide_policies(
             errors[case.it.uid] = error
             problem = bug_problem(error, "this one from being served")
             status = unjudged(case, stalled(problem.reason, problem.message))
-            decided[case.it.uid] = PolicyDecision([], status, case.watched)
+            lifts = case.it.record.lifts_cordons
+            decided[case.it.uid] = PolicyDecision([], status, case.watched, lifts_cordons=lifts)
     return decided, its, begins
 
 

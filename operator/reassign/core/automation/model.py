@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from reassign.api.broker_decommission import BrokerDecommissionSpec, BrokerDecommissionStatus
@@ -16,7 +16,8 @@ from reassign.api.kafka_cluster import Execution
 from reassign.api.names import matches
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanSpec, Wave
-from reassign.api.reassignment_record import RecordedBroker, RecordedDecommission
+from reassign.api.reassignment_record import RecordedBroker, RecordedDecommission, RecordedPlan
+from reassign.api.window import Windows
 from reassign.core.automation.timers import Timer
 from reassign.core.configs.cordons import CordonState
 from reassign.core.model.problem import Problem
@@ -77,8 +78,39 @@ class DecommissionResource:
 
     @property
     def stall_timeout_seconds(self) -> int:
-        """After how long a wait that ends by itself is Stalled, and a broker that is fenced counts as lost."""
+        """After how long a wait that ends by itself is Stalled."""
         return self.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
+
+    @property
+    def lost_seconds(self) -> int:
+        """After how long a broker that is fenced counts as lost."""
+        return self.stall_timeout_seconds
+
+    @property
+    def recorded_plans(self) -> tuple[RecordedPlan, ...]:
+        """The plans that its record names."""
+        return (self.record.plan,) if self.record.plan else ()
+
+    def recorded_plan(self, name: str) -> RecordedPlan | None:
+        """Return what its record says of a plan."""
+        return next((plan for plan in self.recorded_plans if plan.name == name), None)
+
+    def has_made(self, name: str) -> bool:
+        """Whether its plans before those that its record names had this name, or may have had."""
+        last = self.record.plan
+        return last is not None and name in {f"{self.name}-{number}" for number in range(1, last.number)}
+
+    def lets_go_on(self, plan: str) -> bool:
+        """Whether what has begun of a plan, by its name, may go on: its approval counts, and nothing stops it."""
+        return self.approved and not (self.spec.suspend or self.deleted)
+
+    def windows_of(self, plan: str) -> Windows:
+        """Return the windows that a plan waits for."""
+        return self.spec.windows
+
+    def needs_all_of(self, plan: str) -> bool:
+        """Whether a plan has to leave nothing on the brokers that it empties."""
+        return True
 
     def recorded(self, broker: int) -> RecordedBroker | None:
         """Return what was seen of a broker before."""
@@ -157,6 +189,8 @@ class BrokersSeen:
     """The broker that requests go to next."""
     counted_at: float | None = None
     """When the replicas were counted, by the monotonic clock; None: just now."""
+    cordons_at: float | None = None
+    """When it was asked which brokers are cordoned, likewise."""
     foreign: frozenset[int] = frozenset()
     """Brokers that get or lose replicas by moves in flight of other clients."""
     foreign_from: frozenset[int] = frozenset()
@@ -228,9 +262,24 @@ class PlanSeen:
             return False
         return bool(wave.status.progress and wave.status.progress.bytes_per_second)
 
+    def is_at_work(self, now: datetime) -> bool:
+        """Whether it has moves in flight, or has advanced within its stallTimeoutSeconds and is not done."""
+        if any(active(wave.record) for wave in unended(self.waves)):
+            return True
+        seconds = self.plan.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
+        times = (time for wave in self.waves if (time := _advanced(wave)))
+        return self.plan.under_way and any(now - time < timedelta(seconds=seconds) for time in times)
+
     @cached_property
     def _progress(self) -> WaveProgress:
         return wave_progress(self.plan, self.waves, self.unread, held=True)
+
+
+def _advanced(wave: Resource | Settled) -> datetime | None:
+    """Return when a wave has ended, or else has started."""
+    if isinstance(wave, Settled):
+        return wave.completion_time
+    return wave.status.completion_time or wave.status.start_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,9 @@ def decide_policy(case: PolicyCase) -> PolicyDecision:
     it, seen = case.it, case.seen
     if it.deleted:  # its plans go with it, through their owner references
         return PolicyDecision([], it.status.model_copy(), case.watched)
-    if case.older:
-        message = f"the policy {case.older} of the same KafkaCluster is older, and alone in force: delete one of them"
-        return PolicyDecision([], unjudged(case, stalled(Reason.DUPLICATE_POLICY, message)), case.watched)
+    if case.before:
+        states = stalled(Reason.DUPLICATE_POLICY, f"the policy {case.before}: delete one of them")
+        return PolicyDecision([], unjudged(case, states), case.watched)
     if isinstance(seen, Problem):
         return _unseen(case, seen)
     if not seen.forwarded:

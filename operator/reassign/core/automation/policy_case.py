@@ -27,6 +27,7 @@ from reassign.core.automation.case import TTL_SECONDS, with_ttl
 from reassign.core.automation.model import (
     BrokersSeen,
     CreatePlan,
+    DecommissionResource,
     DeletePlan,
     OwnedCluster,
     PlanSeen,
@@ -89,6 +90,42 @@ class PolicyResource:
         trigger = self.trigger(name)
         return ((trigger and trigger.approval) or self.spec.approval) is Approval.REQUIRED
 
+    @property
+    def recorded_plans(self) -> tuple[RecordedPolicyPlan, ...]:
+        """The plans that its record names."""
+        return self.record.plans
+
+    def recorded_plan(self, name: str) -> RecordedPolicyPlan | None:
+        """Return what its record says of a plan."""
+        return next((plan for plan in self.recorded_plans if plan.name == name), None)
+
+    @property
+    def evacuates(self) -> bool:
+        """Whether a plan that empties brokers is under way, or is to be made."""
+        under_way = [plan for plan in self.recorded_plans if not plan.retired]
+        return self.record.lifts_cordons or any(is_evacuating(plan.kind) for plan in under_way)
+
+    def has_made(self, name: str) -> bool:
+        """Whether its plans before those that its record names had this name, or may have had."""
+        of, _, number = name.removeprefix(f"{self.name}-").rpartition("-")
+        is_numbered = number.isascii() and number.isdigit() and 0 < int(number) <= self.record.number
+        return is_numbered and name == f"{self.name}-{of}-{int(number)}" and self.recorded_plan(name) is None
+
+    def lets_go_on(self, plan: str) -> bool:
+        """Whether what has begun of a plan, by its name, may go on: its approval counts, and nothing stops it."""
+        found = self.recorded_plan(plan)
+        return found is not None and self.approves(found) and not (self.spec.suspend or self.deleted)
+
+    def windows_of(self, plan: str) -> Windows:
+        """Return the windows that a plan waits for."""
+        found = self.recorded_plan(plan)
+        return self.windows(found.trigger) if found else ()
+
+    def needs_all_of(self, plan: str) -> bool:
+        """Whether a plan has to leave nothing on the brokers that it empties."""
+        found = self.recorded_plan(plan)
+        return found is None or found.kind is not TriggerKind.BROKER_LOST
+
     def windows(self, name: str) -> Windows:
         """Return the windows that plans of a trigger wait for."""
         trigger = self.trigger(name)
@@ -104,6 +141,10 @@ class PolicyResource:
         if approval.digest:
             return approval.digest == self.spec.approved_digest
         return self.trigger(plan.trigger) is None or not self.needs_approval(plan.trigger)
+
+
+PlanOwner = DecommissionResource | PolicyResource
+"""An object that plans are made for, and that alone decides about them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +193,8 @@ class PolicyCase:
     """What this process has watched; None: nothing yet."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """The uids of the plans in its namespace that cannot be read, by name."""
-    older: str | None = None
-    """The older policy of the same KafkaCluster."""
+    before: str | None = None
+    """The policy of the same KafkaCluster that goes before it, and why."""
     running: Sequence[Running] = ()
     """The plans of BrokerDecommissions that are under way."""
     turn: str | None = None

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from reassign.api.reassignment_policy import ReassignmentPolicyStatus, TriggerKind
 from reassign.core.automation.arbiter import HoldReason
-from reassign.core.automation.policy_case import PolicyCase, recorded_trigger
+from reassign.core.automation.policy_case import PolicyCase, PolicyResource, recorded_trigger
 from reassign.core.automation.policy_view import PolicyView
 from reassign.core.automation.triggers import lasting, lost_racks, problem_of, too_many
 from reassign.core.model.problem import Problem
@@ -16,7 +16,7 @@ from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.errors import Reason
 from reassign.text import named_brokers
 
-IDLE = "Idle"
+IDLE, APPROVAL_NEEDED = "Idle", "ApprovalNeeded"
 TOO_MANY_SECONDS = 600
 """After how long too many brokers that are down are a matter for a user."""
 MOST_FAILURES = 3
@@ -32,7 +32,7 @@ def states_of(view: PolicyView) -> list[ConditionState]:
     """Return the conditions of a policy whose triggers were judged."""
     case = view.case
     wrong = _wrong(view)
-    needed = ConditionState("ApprovalNeeded", True, Reason.AWAITING_APPROVAL, view.approval or "")
+    needed = ConditionState(APPROVAL_NEEDED, True, Reason.AWAITING_APPROVAL, view.approval or "")
     more = [needed] if view.approval else []
     if case.suspended:
         return [*unready(Reason.SUSPENDED, case.suspended), *more]
@@ -81,6 +81,18 @@ def unreadable_window(case: PolicyCase, now: datetime) -> Problem | None:
         if found is None and trigger.windows and (problem := windows_at(trigger.windows, now).problem):
             return Problem(problem.reason, f"trigger {trigger.name}: {problem.message}")
     return found
+
+
+def refused(
+    it: PolicyResource, status: ReassignmentPolicyStatus, problem: Problem, now: datetime
+) -> ReassignmentPolicyStatus:
+    """Return the status of a policy whose step was refused: it is decided again at the next reconciliation."""
+    states = unready(problem.reason, f"{problem.message}; it is tried again")
+    states += [
+        ConditionState(c.type, True, c.reason, c.message) for c in status.conditions if c.type == APPROVAL_NEEDED
+    ]
+    after = conditions(it.status.conditions, states, it.generation, now, it.stall_timeout_seconds)
+    return status.model_copy(update={"conditions": after, "summary": states[0].message})
 
 
 def unjudged(case: PolicyCase, states: Sequence[ConditionState]) -> ReassignmentPolicyStatus:

@@ -162,8 +162,8 @@ def status_of(view: PolicyView, states: Sequence[ConditionState]) -> Reassignmen
         "triggers": tuple(_trigger_status(view, trigger) for trigger in it.spec.triggers),
         "plans": tuple(view.plans),
     }
-    if view.served:
-        update["last_schedule_time"] = view.served
+    moments = [it.status.last_schedule_time, view.served, *(plan.moment for plan in record.plans)]
+    update["last_schedule_time"] = max((moment for moment in moments if moment and moment <= now), default=None)
     return it.status.model_copy(update=update)
 
 

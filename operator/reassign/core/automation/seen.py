@@ -1,4 +1,4 @@
-"""From what was read of a cluster to what a decision about decommissions sees of its brokers."""
+"""From what was read of a cluster to what a decision about decommissions and policies sees of its brokers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reassign.core.automation.timers import GREATEST_GAP_SECONDS, counts
 from reassign.core.configs.cordons import CordonState
 from reassign.core.model.layout import Layout, showing
 from reassign.core.model.problem import Problem
-from reassign.core.model.snapshot import Reassignment, Snapshot, TopicPartition, cordoned, live_brokers
+from reassign.core.model.snapshot import Broker, Reassignment, Snapshot, TopicPartition, cordoned, live_brokers
 
 READS = 3
 """Answers of a broker that are kept: the first and the last show for how long it has had no logs."""
@@ -32,11 +32,23 @@ class BrokersRead:
 
 
 @dataclass(frozen=True, slots=True)
+class CordonsRead:
+    """Which brokers were found to be cordoned at one time."""
+
+    cordoned: Mapping[int, bool | None]
+    """Of the brokers that answered; None where their version does not say."""
+    at: float = -inf
+    """When the reading began, by the monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True)
 class BrokersMemory:
     """What a process remembers of the brokers of a cluster, by the monotonic clock. Losing it costs a wait."""
 
     read: BrokersRead | None = None
     """The last reading."""
+    cordons: CordonsRead = CordonsRead({})
+    """The last reading of cordons: with all else, or after that."""
     logs: Mapping[int, tuple[LogsRead, ...]] = field(default_factory=dict)
     """The last answers of each broker that answered the last time it was asked for its logs."""
     wanted: Mapping[int, float] = field(default_factory=dict)
@@ -62,7 +74,11 @@ class BrokersMemory:
         }
         if read.factor is None and self.read:
             read = replace(read, factor=self.read.factor)
-        return replace(self, read=read, logs=logs)
+        return replace(self, read=read, logs=logs, cordons=CordonsRead(read.layout.cordoned, read.at))
+
+    def take_cordons(self, read: CordonsRead) -> BrokersMemory:
+        """Return the memory after a reading of cordons alone."""
+        return replace(self, cordons=read) if read.at > self.cordons.at else self
 
     def unregister(self, broker: int, refusal: Problem | None) -> BrokersMemory:
         """Return the memory after an UnregisterBroker, which may have been refused."""
@@ -96,11 +112,17 @@ class BrokersMemory:
         """Return the brokers that have been fenced for so long."""
         return frozenset(broker for broker, since in self.down.items() if now - since >= seconds)
 
-    def seen(self, snapshot: Snapshot, states: Mapping[int, CordonState], cordons: Set[int]) -> BrokersSeen | None:
+    def seen(
+        self,
+        snapshot: Snapshot,
+        states: Mapping[int, CordonState],
+        cordons: Set[int],
+        ours: Set[TopicPartition] = frozenset(),
+    ) -> BrokersSeen | None:
         """Return what is seen of all brokers; None before anything was read.
 
         A broker is gone only when the last reading has not found it either: the replicas that it had were read then.
-        `states` are how far the cordons are that were wanted.
+        `states` are how far the cordons are that were wanted, and `ours` the partitions that our resources move.
         """
         if self.read is None:
             return None
@@ -109,6 +131,7 @@ class BrokersMemory:
         ids = snapshot.brokers.keys() | layout.ids | in_flight.keys()
         live = live_brokers(snapshot.brokers)
         factors = (factor for by_factor in layout.factors.values() for factor in by_factor)
+        others = [move for tp, move in snapshot.reassignments.items() if tp not in ours]
         return BrokersSeen(
             brokers={
                 broker: BrokerSeen(
@@ -122,6 +145,7 @@ class BrokersMemory:
                     cordon_wanted_at=self.wanted.get(broker),
                     cordoned_at=self.cordoned.get(broker),
                     refusal=None if broker in live else self.refusals.get(broker),
+                    rack=_rack(broker, snapshot.brokers, layout.brokers),
                 )
                 for broker in ids
             },
@@ -131,13 +155,22 @@ class BrokersMemory:
             factor=max(self.read.factor or 1, *factors, 1),
             voters=self.read.voters,
             via=snapshot.forwarded.via,
+            counted_at=self.read.at,
+            cordons_at=self.cordons.at,
+            foreign=frozenset(broker for move in others for broker in (*move.adding, *move.removing)),
+            foreign_from=frozenset(broker for move in others for broker in move.removing),
         )
 
     def _cordoned(self, broker: int, snapshot: Snapshot, cordons: Set[int]) -> bool | None:
         """Whether a broker is cordoned: by the last observation if its cordon is wanted, else by the last reading."""
         if broker in cordons and broker in snapshot.log_dirs:
             return cordoned(snapshot.log_dirs[broker])
-        return self.read.layout.cordoned.get(broker) if self.read else None
+        return self.cordons.cordoned.get(broker)
+
+
+def _rack(broker: int, *registered: Mapping[int, Broker]) -> str | None:
+    """Return the rack of a broker, by the first of these that has it."""
+    return next((brokers[broker].rack for brokers in registered if broker in brokers), None)
 
 
 def _in_flight(reassignments: Mapping[TopicPartition, Reassignment]) -> Mapping[int, Mapping[str, int]]:

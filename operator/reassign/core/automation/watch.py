@@ -17,7 +17,14 @@ from reassign.api.reassignment_record import (
     RecordedSettled,
 )
 from reassign.core.automation.model import BrokerSeen, BrokersSeen
-from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer, observed, read_timer, recorded
+from reassign.core.automation.timers import (
+    COUNT_HOLDS_SECONDS,
+    GREATEST_GAP_SECONDS,
+    Timer,
+    observed,
+    read_timer,
+    recorded,
+)
 from reassign.core.model.forwarding import Clock
 
 
@@ -69,9 +76,13 @@ def read_watched(record: RecordedPolicy) -> Watched:
     )
 
 
+def _is_recent(at: float | None, now: Clock, seconds: float) -> bool:
+    return at is None or 0 <= now.monotonic - at <= seconds
+
+
 def is_counted(seen: BrokersSeen, now: Clock) -> bool:
     """Whether the count of replicas is recent enough."""
-    return seen.counted_at is None or 0 <= now.monotonic - seen.counted_at <= COUNT_HOLDS_SECONDS
+    return _is_recent(seen.counted_at, now, COUNT_HOLDS_SECONDS)
 
 
 def watch(
@@ -85,8 +96,11 @@ def watch(
         return before
     count = {broker: found for broker, found in seen.brokers.items() if broker not in ignored}
     down = {broker for broker, found in count.items() if found.holds and not found.up}
-    cordoned: dict[int, bool | None] = {
-        broker: found.cordoned for broker, found in count.items() if found.holds and found.up and broker not in ours
+    known = _is_recent(seen.cordons_at, now, GREATEST_GAP_SECONDS)
+    cordoned = {
+        broker: found.cordoned if known else None
+        for broker, found in count.items()
+        if found.holds and found.up and broker not in ours
     }
     added = added_brokers(count, few) if few else frozenset[int]()
     same = added == before.added

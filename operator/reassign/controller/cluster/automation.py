@@ -1,15 +1,18 @@
-"""The stage of a tick for BrokerDecommissions: decided before the moves, which need its cordons, and done after."""
+"""The stage of a tick for the owners of plans, BrokerDecommissions and ReassignmentPolicies: decided before the moves,
+which need its cordons, and done after."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import structlog
 
 from reassign.api.common import ConditionStatus
 from reassign.api.kafka_cluster import KafkaCluster
+from reassign.api.reassignment_policy import TriggerKind
 from reassign.api.reassignment_record import RecordedConfigs
 from reassign.controller.plans.automation import (
     AT_ONCE_SECONDS,
@@ -23,7 +26,9 @@ from reassign.controller.plans.job import Job
 from reassign.controller.plans.orders import Orders
 from reassign.core.automation.decide import AutomationDecision
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, OwnedCluster
+from reassign.core.automation.policy_case import PlanOwner, PolicyResource
 from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
+from reassign.core.automation.watch import Watched
 from reassign.core.cluster import ClusterHold, permission_of
 from reassign.core.configs.cordons import CordonReason, CordonState, recorded_cordons
 from reassign.core.figures import replicas_left
@@ -40,6 +45,8 @@ log = structlog.get_logger()
 
 EMPTYING_SECONDS, IDLE_SECONDS = 15.0, 300.0
 """How often all replicas are counted while brokers are being emptied, and otherwise."""
+CORDONS_SECONDS = 60.0
+"""How often it is asked which brokers are cordoned, where a policy has a trigger for that."""
 UNJUDGED = Problem(
     Reason.INTERNAL_ERROR, "a bug of the operator keeps it from being judged; its log has the details: report it"
 )
@@ -51,8 +58,8 @@ READING = Problem(Reason.PLANNING, "it is being read where all replicas are")
 
 
 @dataclass(slots=True)
-class DecommissionStage:
-    """What one KafkaCluster's loop does for its BrokerDecommissions, and remembers of its brokers."""
+class AutomationStage:
+    """What one KafkaCluster's loop does for the owners of plans, and remembers of its brokers."""
 
     key: ClusterKey
     automation: Automation
@@ -68,6 +75,8 @@ class DecommissionStage:
     _changed: bool = False
     """Whether that has changed since the decision."""
     _timers: Mapping[int, Timer] = field(default_factory=dict)
+    _watched: Mapping[str, Watched] = field(default_factory=dict)
+    """What was watched for each policy, by uid."""
     _ended: frozenset[tuple[str, int]] = frozenset()
     """The plans that had ended at the last decision, by owner and number."""
     _began: Mapping[str, float] = field(default_factory=dict)
@@ -85,24 +94,26 @@ class DecommissionStage:
         connection: Connection,
         wake: Callable[[], object],
     ) -> float | None:
-        """Decide about the decommissions; return in how many seconds there is more to see, or None.
+        """Decide about the owners of plans; return in how many seconds there is more to see, or None.
 
-        Until that has succeeded the cordons are those that are recorded.
+        Until that has succeeded the cordons are those that are recorded, where none is to be lifted.
         """
         self._decided, before = None, self.cordons
         if not self.automation.has_any(self.key):
             self.cordons, self.lost, self.replicas_left = frozenset(), {}, 0
             return None
-        self.cordons = recorded_cordons(throttle)
-        those = self.automation.decommissions(self.key)
+        those, policies = self.automation.decommissions(self.key), self.automation.policies(self.key)
+        lifted = any(it.record.lifts_cordons for it in policies)
+        self.cordons = frozenset() if lifted else recorded_cordons(throttle)
         now = time.monotonic()
         self._began = {it.uid: self._began.get(it.uid, now) for it in those}
         self.watch.memory = self.watch.memory.observe(snapshot, before, now)
-        again = self._look(those, connection, pinned, snapshot, wake)
+        again = self._look(those, policies, connection, pinned, snapshot, wake)
         inputs = AutomationInputs(
             _owned(cluster, hold, throttle),
             self._seen(cluster, hold, snapshot, before, now),
             self._timers,
+            self._watched,
             lambda seconds: self._lost(snapshot, seconds, now),
             _job(cluster, pinned, connection),
             wake,
@@ -118,34 +129,39 @@ class DecommissionStage:
         if new and not await self.automation.unchanged(it for it in those if it.brokers & new):
             decision = replace(decision, cordons=decision.cordons - new)
             again = CONFLICT_SECONDS
-        unread = self.cordons if self.automation.has_unreadable(self.key) else frozenset[int]()
-        running = {plan.uid: it for it in those if (plan := it.record.plan) and plan.uid and plan.approved}
-        self.lost = {
-            uid: its for uid, it in running.items() if (its := it.brokers & inputs.lost(it.stall_timeout_seconds))
-        }
-        self._decided, self.cordons, self._timers = (decision, inputs), decision.cordons | unread, decision.timers
+        unread = self.cordons if self.automation.has_unreadable_decommission(self.key) else frozenset[int]()
+        self.lost = _lost_by_plan(those, inputs) | _evacuated(policies, decision)
+        self._decided, self._timers = (decision, inputs), decision.timers
+        self.cordons = decision.cordons | (frozenset() if decision.lifts_cordons else unread)
+        self._watched = {uid: one.watched for uid, one in decision.policies.items() if one.watched}
         return again
 
     def _look(
         self,
         those: Sequence[DecommissionResource],
+        policies: Sequence[PolicyResource],
         connection: Connection,
         pinned: str | None,
         snapshot: Snapshot,
         wake: Callable[[], object],
     ) -> float | None:
-        """Read where replicas are when that is due; return in how many seconds it is."""
+        """Read where replicas are, and which brokers are cordoned, when that is due; return when it is next."""
         left = [it for it in those if not (it.finished or it.deleted)]
-        if not left:
+        if not (left or policies):
             return None
         emptied = [it for it in left if it.record.approval]
-        ended = frozenset((it.uid, it.record.plan.number) for it in left if it.record.plan and it.record.plan.retired)
+        owners: Sequence[PlanOwner] = (*left, *policies)
+        recorded = ((it.uid, it.record.plan) for it in owners)
+        ended = frozenset((uid, plan.number) for uid, plan in recorded if plan and plan.retired)
         if ended - self._ended or self._unread(left):
             self.watch.expire()
         self._ended = ended
-        seconds = IDLE_SECONDS if all(map(_rests, emptied)) else EMPTYING_SECONDS
+        at_rest = all(map(_rests, emptied)) and not any(it.evacuates for it in policies)
+        seconds = IDLE_SECONDS if at_rest else EMPTYING_SECONDS
+        asks_for_cordons = any(it.trigger_of(TriggerKind.BROKERS_CORDONED) for it in policies)
+        cordons = CORDONS_SECONDS if asks_for_cordons else inf
         brokers = {broker for it in emptied for broker in it.brokers}
-        return self.watch.look(connection, pinned, brokers, snapshot, seconds, wake)
+        return self.watch.look(connection, pinned, brokers, snapshot, seconds, wake, cordons)
 
     def _unread(self, those: Sequence[DecommissionResource]) -> frozenset[str]:
         """Return the decommissions, by uid, that were made since the last reading began, while there is one to come.
@@ -163,7 +179,7 @@ class DecommissionStage:
         if hold.claim and hold.claim.undecided:
             return READING
         memory = self.watch.memory
-        seen = memory.seen(snapshot, self._states, cordons)
+        seen = memory.seen(snapshot, self._states, cordons, self.automation.moved(self.key))
         fresh = memory.read is not None and now - memory.read.at <= COUNT_HOLDS_SECONDS
         return seen if seen and fresh else self.watch.failed or READING
 
@@ -209,16 +225,29 @@ class DecommissionStage:
         return orders, AT_ONCE_SECONDS if self._changed else again
 
     async def have_wait(self, cluster: KafkaCluster, throttle: RecordedConfigs | None, problem: Problem) -> None:
-        """Say on the decommissions why nothing of them goes on."""
+        """Say on the owners of plans why nothing of them goes on."""
         said = render(problem, permission_of(cluster).audience(self.key[0]))
         await self.automation.have_wait(self.key, _owned(cluster, ClusterHold(), throttle), said)
 
 
 def _of_those_that_end(decision: AutomationDecision, those: Sequence[DecommissionResource]) -> AutomationDecision:
-    """Return what is decided about the decommissions that nothing has to be seen for."""
+    """Return what is decided about the decommissions that nothing has to be seen for, and about nothing else."""
     uids = {it.uid for it in those if it.deleted or it.finished or not it.has_finalizer}
     found = {uid: one for uid, one in decision.decommissions.items() if uid in uids}
-    return replace(decision, decommissions=found)
+    return replace(decision, decommissions=found, policies={})
+
+
+def _lost_by_plan(those: Sequence[DecommissionResource], inputs: AutomationInputs) -> dict[str, frozenset[int]]:
+    """Return the lost brokers that plans of decommissions evacuate, by the uid of the plan."""
+    running = {plan.uid: it for it in those if (plan := it.record.plan) and plan.uid and plan.approved}
+    return {uid: its for uid, it in running.items() if (its := it.brokers & inputs.lost(it.lost_seconds))}
+
+
+def _evacuated(policies: Sequence[PolicyResource], decision: AutomationDecision) -> dict[str, frozenset[int]]:
+    """Return the lost brokers that plans of policies evacuate, by the uid of the plan."""
+    running = {plan.uid: it.uid for it in policies if (plan := it.record.plan) and plan.uid}
+    decided = decision.policies
+    return {plan: decided[uid].lost for plan, uid in running.items() if uid in decided and decided[uid].lost}
 
 
 def _owned(cluster: KafkaCluster, hold: ClusterHold, throttle: RecordedConfigs | None) -> OwnedCluster:

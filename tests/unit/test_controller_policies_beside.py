@@ -1,0 +1,108 @@
+"""ReassignmentPolicies beside BrokerDecommissions and plans of users: precedence, holds and cordons."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.policy_world import ADDED, CORDONED, LOST, NIGHTLY, Policing
+
+
+def begun(world: Policing) -> None:
+    """Tick until a move is in flight, which does not end by itself."""
+    world.copies = False
+    world.tick(until=lambda: bool(world.kafka.reassignments))
+
+
+def test_a_decommission_and_a_cordon_never_act_on_one_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[CORDONED], approval="NotRequired")
+    world.apply(approval="NotRequired")
+    world.tick(until=lambda: world.reason() == "Empty")
+    world.tick(60)
+    assert (world.plans(), world.trigger("in")[0], world.cordons()) == (["old-1"], "Idle", {1})
+
+
+def test_a_decommission_of_a_broker_that_others_cordoned_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[CORDONED], approval="NotRequired")
+    world.cordon(1)
+    world.apply(approval="NotRequired")
+    world.tick(until=lambda: world.reason() == "Empty")
+    world.tick(60)
+    assert world.plans() == ["old-1"]
+
+
+def test_a_decommission_retires_a_plan_that_balances(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[ADDED], approval="NotRequired")
+    begun(world)
+    world.apply(approval="NotRequired")
+    world.tick(20)
+    assert len(world.kube.started) == 1
+    world.copies = True
+    world.tick(until=lambda: world.reason() == "Empty")
+    assert world.outcomes()[0] == ("main-out-1", "Retired")
+    assert world.on(1) == []
+
+
+def test_a_lost_broker_goes_before_a_decommission(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[LOST], approval="NotRequired")
+    world.apply(approval="NotRequired", brokers=(3,))
+    begun(world)
+    world.down(2)
+    world.tick(until=lambda: "main-lost-1" in world.plans())
+    world.copies = True
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+    world.tick(until=lambda: world.reason() == "Empty")
+    assert (world.on(2), world.on(3)) == ([], [])
+
+
+def test_our_cordons_are_lifted_for_a_lost_broker_that_needs_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[LOST], approval="Required")
+    world.apply(approval="NotRequired", brokers=(3,))
+    begun(world)
+    assert world.cordons() == {3}
+    world.down(2)
+    world.tick(until=lambda: not world.cordons())
+    world.copies = True
+    world.tick(until=lambda: world.ready_of() == "AwaitingApproval")
+    world.restart()
+    world.tick(10)
+    assert (world.cordons(), world.plans()) == (set(), ["main-lost-1", "old-1"])
+    world.approve_policy()
+    world.tick(until=lambda: ("main-lost-1", "Succeeded") in world.outcomes())
+    assert (world.on(2), world.cordons()) == ([], set())
+    world.tick(until=lambda: world.reason() == "Empty")
+    assert world.cordons() == {3}
+
+
+def test_what_a_users_plan_moves_holds_a_balance(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[NIGHTLY], approval="NotRequired")
+    world.apply_plan("rebalance", drainBrokers=[3])
+    begun(world)
+    world.clock.seconds = 2 * 3600 - 60
+    world.tick(until=lambda: world.trigger("nightly") == ("Held", "PlanInProgress"))
+    world.copies = True
+    world.tick(until=lambda: world.outcomes() == [("main-nightly-1", "Succeeded")])
+
+
+def test_a_users_plan_does_not_hold_a_replacement(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[LOST], approval="NotRequired")
+    world.apply_plan("rebalance", drainBrokers=[3])
+    begun(world)
+    world.down(2)
+    world.tick(until=lambda: "main-lost-1" in world.plans() and len(world.kube.started) > 1)
+
+
+def test_two_plans_of_owners_never_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[LOST, CORDONED, ADDED, NIGHTLY], approval="NotRequired", cooldownSeconds=0)
+    world.apply(approval="NotRequired", brokers=(3,))
+    world.cordon(4)
+    running, world.copies = [], False
+    for number in range(240):
+        if number == 30:
+            world.down(1)
+        world.tick()
+        running.append({wave["metadata"]["labels"]["kafka.reassign.dev/plan"] for wave in world.active_waves()})
+        for tp in [*world.kafka.reassignments] if number % 3 == 0 else ():
+            world.kafka.copy(tp)
+    assert max(map(len, running)) == 1
+    assert {"old-1", "main-lost-2"} <= set().union(*running)
+    assert (world.on(1), world.on(3), world.on(4), world.reason()) == ([], [], [], "Empty")
