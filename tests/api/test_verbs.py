@@ -107,8 +107,8 @@ def test_list_writes_the_objects_as_kubectl_has_them(sandbox: Kubectl, verb: Ver
 
 
 def test_list_says_that_there_is_nothing_and_where(sandbox: Kubectl, verb: Verb) -> None:
-    said = f"there are no PartitionReassignments and no BrokerDecommissions in namespace {sandbox.namespace}\n"
-    assert verb("list") == (0, "", said)
+    none = "there are no PartitionReassignments, BrokerDecommissions or ReassignmentPolicies"
+    assert verb("list") == (0, "", f"{none} in namespace {sandbox.namespace}\n")
 
 
 def test_list_shows_decommissions_in_a_table_of_their_own(sandbox: Kubectl, verb: Verb) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +65,10 @@ class Site:
         return self.argocd.repository.commit(
             files | dict.fromkeys(map(self._file, remove)) | {self._file("README"): ""}
         )
+
+    def path(self, name: str) -> Path:
+        """The file of a manifest, in the work tree that the next commit takes."""
+        return self.argocd.repository.tree / self._file(name)
 
     def _file(self, name: str) -> str:
         return f"{self.folder}/{name}.{'md' if name == 'README' else 'yaml'}"
@@ -142,5 +147,5 @@ def site(argo: tuple[Apart, ArgoCd]) -> Iterator[Site]:
     bare = json.dumps([{"op": "remove", "path": "/metadata/finalizers"}])
     if (found.argocd.application(name).get("metadata") or {}).get("finalizers"):
         api.kubectl("-n", platform.NAMESPACE, "patch", "application", name, "--type=json", f"--patch={bare}")
-    for kind in ("brokerdecommissions", "reassignmentplans", "partitionreassignments"):
+    for kind in ("reassignmentpolicies", "brokerdecommissions", "reassignmentplans", "partitionreassignments"):
         api.kubectl("-n", NAMESPACE, "delete", kind, "--all", "--timeout=5m")

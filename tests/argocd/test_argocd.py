@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
@@ -12,6 +11,7 @@ from localplatform import argocd as platform
 from localplatform.argocd import Object, confirm
 from localplatform.console import PlatformError
 from reassign.fleet.emit import SYNC_WAVE
+from tests.argocd.application import act, approve_is_offered, operation, seen
 from tests.argocd.conftest import Site
 from tests.benchmarks.apart import API, CLUSTER, NAMESPACE
 
@@ -242,17 +242,6 @@ def asks(site: Site) -> bool:
     return str(operation(site).get("message")).startswith("Waiting for pruning confirmation")
 
 
-def operation(site: Site) -> dict[str, Any]:
-    """The sync that runs, or else the last one."""
-    found: dict[str, Any] = site.argocd.application(site.name)["status"].get("operationState", {})
-    return found
-
-
-def seen(site: Site, commit: str) -> bool:
-    """Whether Argo CD has compared a commit with what is there."""
-    return bool(site.argocd.application(site.name)["status"]["sync"]["revision"] == commit)
-
-
 def found_by(site: Site) -> bool:
     """Whether the ApplicationSet has made the Application; told to look at Git, which it does every 3 minutes."""
     annotation = "argocd.argoproj.io/application-set-refresh=true"
@@ -300,21 +289,3 @@ def leaves_nothing(site: Site) -> None:
     assert site.bench.api.get(f"{API}/reassignmentplans/{site.name}-1") is None
     site.eventually("no cordon is left", lambda: not site.cordoned(3))
     assert not site.bench.admin.list_partition_reassignments()
-
-
-def act(site: Site, action: str, kind: str, name: str) -> None:
-    """Run an action of a resource, as Argo CD's page does."""
-    path = f"/api/v1/applications/{site.name}/resource/actions/v2"
-    site.argocd.ask("POST", path, {"name": site.name, **resource(kind, name), "action": action})
-
-
-def approve_is_offered(site: Site, kind: str, name: str) -> bool:
-    path = f"/api/v1/applications/{site.name}/resource/actions?{urlencode(resource(kind, name))}"
-    disabled = {action["name"]: action.get("disabled", False) for action in site.argocd.ask("GET", path)["actions"]}
-    return not disabled["approve"]
-
-
-def resource(kind: str, name: str) -> dict[str, str]:
-    """It, as a request to Argo CD names it."""
-    group = {"group": "kafka.reassign.dev", "version": "v1alpha1", "kind": kind}
-    return {"namespace": NAMESPACE, "resourceName": name, **group}

@@ -135,7 +135,7 @@ def others_cordon_and_one_flaps(world: Automation) -> None:
     world.brokers.restart(5)
     status = until(world, lambda status: is_(status, "lost", "Idle"))
     assert is_(status, "in", "Idle"), trigger(status, "in")
-    assert "plans" not in status
+    assert not status["plans"]
     world.kubectl("delete", "kbd", name, "--timeout=2m")
     until(world, lambda status: is_(status, "in", "Waiting", 3))
 

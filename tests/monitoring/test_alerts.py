@@ -35,6 +35,9 @@ MAIN_LABELS, LEASE_LABELS = {"kafka_cluster": "kafka/main"}, {"lease": "operator
 RESOURCES = f'kafka_reassign_resources{{{MAIN},{POD},kind="PartitionReassignment",condition='
 FAILED = f"kafka_reassign_reconciliations_failed_total{{{MAIN},{POD},reason="
 LEFT = f"kafka_reassign_decommission_replicas_left{{{MAIN}"
+POLICY = f'kafka_reassign_resources{{{MAIN},{POD},kind="ReassignmentPolicy",condition='
+TRIGGER = f"kafka_reassign_policy_trigger{{{MAIN}"
+LOST = f"kafka_reassign_brokers_lost{{{MAIN},{POD}}}"
 FIRING = [
     Case("OperatorDown", {}, 5, {}),
     Case("OperatorDown", {f"kafka_reassign_lease_held{{{LEASE},{POD}}}": "1 0x20"}, 6, LEASE_LABELS),
@@ -53,6 +56,22 @@ FIRING = [
         {f'{LEFT},pod="a"}}': "0 312x700 stale", f'{LEFT},pod="b"}}': "_x705 0 40x800"},
         24 * 60 + 1,
         MAIN_LABELS,
+    ),
+    Case("PolicyStalled", {POLICY + '"Stalled"}': "0 1x20"}, 6, MAIN_LABELS),
+    Case(
+        "TooManyBrokersLost",
+        {LOST: "0 1 2x20", f'{TRIGGER},{POD},kind="brokerLost",state="Held"}}': "0 0 0 1x20"},
+        8,
+        MAIN_LABELS,
+    ),
+    Case(
+        "TriggerHeld",
+        {
+            f'{TRIGGER},pod="a",kind="brokersAdded",state="Held"}}': "0 1x700 stale",
+            f'{TRIGGER},pod="b",kind="brokersAdded",state="Held"}}': "_x705 0 1x800",
+        },
+        24 * 60 + 1,
+        MAIN_LABELS | {"kind": "brokersAdded"},
     ),
     Case("PlanPastWindows", {f"kafka_reassign_plans_past_windows{{{MAIN},{POD}}}": "0 1x30"}, 16, MAIN_LABELS),
     Case(
@@ -73,6 +92,7 @@ FIRING = [
     ),
     Case("StandbyMissing", {f"kafka_reassign_standby_ready{{{LEASE},{POD}}}": "1 0x30"}, 16, LEASE_LABELS),
 ]
+WRITES = {f"kafka_reassign_lease_held{{{LEASE},{POD}}}": "1x90"}
 QUIET = [
     # a new pod takes over within the time, and nothing fails but a request now and then
     {
@@ -89,11 +109,24 @@ QUIET = [
         f"{LEFT},{POD}}}": "312x60 0x40",
         f"kafka_reassign_plans_past_windows{{{MAIN},{POD}}}": "0x90",
     },
-    # the Lease is deleted, and made again
-    {
-        f"kafka_reassign_lease_held{{{LEASE},{POD}}}": "1x90",
-        f"kafka_reassign_lease_transitions{{{LEASE},{POD}}}": "9x30 0x60",
+    # one broker is lost and its retry is due later; a policy waits for approval, and a schedule is held for an hour
+    WRITES
+    | {
+        LOST: "0 1x90",
+        f'{TRIGGER},{POD},kind="brokerLost",state="Held"}}': "0 0 1x40 0x50",
+        f'{TRIGGER},{POD},kind="schedule",state="Held"}}': "1x60 0x30",
+        POLICY + '"ApprovalNeeded"}': "1x90",
     },
+    # two brokers are lost and are replaced; another cluster's trigger is held
+    WRITES
+    | {
+        LOST: "0 2x90",
+        f'{TRIGGER},{POD},kind="brokerLost",state="Active"}}': "0 1x90",
+        f'{TRIGGER},{POD},kind="brokerLost",state="Held"}}': "0x90",
+        f'{TRIGGER.replace("main", "other")},{POD},kind="brokerLost",state="Held"}}': "1x90",
+    },
+    # the Lease is deleted, and made again
+    WRITES | {f"kafka_reassign_lease_transitions{{{LEASE},{POD}}}": "9x30 0x60"},
 ]
 QUIET_MINUTES = range(0, 90, 5)
 
@@ -133,6 +166,12 @@ def test_an_alert_fires_after_its_time_and_not_before(tmp_path: Path, case: Case
 @pytest.mark.parametrize("series", QUIET)
 def test_no_alert_fires_for_what_passes_by_itself(tmp_path: Path, series: dict[str, str]) -> None:
     check(tmp_path, series, [query('ALERTS{alertstate="firing"}', minute, []) for minute in QUIET_MINUTES])
+
+
+def test_a_stalled_policy_has_an_alert_of_its_own(tmp_path: Path) -> None:
+    both = 'ALERTS{alertname=~"KafkaReassign(Policy)?Stalled",alertstate="firing"}'
+    mine = f"ALERTS{firing(MAIN_LABELS, 'KafkaReassignPolicyStalled')}"
+    check(tmp_path, {POLICY + '"Stalled"}': "1x20"}, [query(both, 15, [mine])])
 
 
 def test_every_alert_has_a_test() -> None:

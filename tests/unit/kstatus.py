@@ -13,12 +13,19 @@ from reassign.api.broker_decommission import BrokerDecommissionStatus
 from reassign.api.kafka_cluster import KafkaClusterStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus
 from reassign.core.model.waits import BRAKE, WISHED
 
 Object = Mapping[str, Any]
 NEW: Object = {"metadata": {"generation": 1}, "spec": {}, "status": {"observedGeneration": -1}}
 """An object that the operator has not seen yet."""
-Status = BrokerDecommissionStatus | KafkaClusterStatus | PartitionReassignmentStatus | ReassignmentPlanStatus
+Status = (
+    BrokerDecommissionStatus
+    | KafkaClusterStatus
+    | PartitionReassignmentStatus
+    | ReassignmentPlanStatus
+    | ReassignmentPolicyStatus
+)
 
 WISHES = {str(reason) for reason in WISHED - BRAKE}
 

@@ -25,6 +25,7 @@ from tests.unit.argocd import health
 from tests.unit.decommission_states import decommissions
 from tests.unit.kstatus import NEW, Object, helm_wait, kstatus, kubectl_wait, seen
 from tests.unit.plan_sim import OLD, Stage, approved, stage
+from tests.unit.policy_states import policies
 from tests.unit.sim import START, Driver, SimKafka, drive, partitions, resource
 
 P0, P1 = partitions(2)
@@ -212,6 +213,7 @@ STATES = {
     "PartitionReassignment": reassignments,
     "ReassignmentPlan": plans,
     "BrokerDecommission": decommissions,
+    "ReassignmentPolicy": policies,
     "KafkaCluster": clusters,
 }
 

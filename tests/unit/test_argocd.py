@@ -11,10 +11,10 @@ from lupa.lua51 import LuaError
 from localplatform.argocd_config import CUSTOMIZATIONS, FOLDER, documents, settings
 from tests.unit.argocd import health, script
 from tests.unit.argocd_testdata import files
+from tests.unit.kstatus import helm_wait
+from tests.unit.kstatus_table import STATES
 
-KINDS = ("BrokerDecommission", "KafkaCluster", "PartitionReassignment", "ReassignmentPlan")
-OWNED = {"ownerReferences": [{"kind": "BrokerDecommission", "name": "retire-5", "controller": True}]}
-"""Metadata of a plan that a BrokerDecommission has made."""
+KINDS = ("BrokerDecommission", "KafkaCluster", "PartitionReassignment", "ReassignmentPlan", "ReassignmentPolicy")
 CASES = [
     (kind, case["inputPath"], case["healthStatus"])
     for kind in KINDS
@@ -105,6 +105,45 @@ def test_a_decommission_is_healthy_once_its_brokers_are_empty(
     assert judged(true, ready=ready, kind="BrokerDecommission") == expected
 
 
+@pytest.mark.parametrize(
+    ("true", "ready", "expected"),
+    [
+        ({"Ready": "Idle"}, "", ("Healthy", "Idle: why")),
+        ({"Ready": "PlanInProgress"}, "", ("Healthy", "PlanInProgress: why")),
+        (
+            {"Ready": "AwaitingApproval", "ApprovalNeeded": "AwaitingApproval"},
+            "",
+            ("Healthy", "AwaitingApproval: why"),
+        ),
+        ({"ApprovalNeeded": "AwaitingApproval"}, "Suspended", ("Suspended", "Suspended: how to go on")),
+        (
+            {"Stalled": "RackLost", "ApprovalNeeded": "AwaitingApproval"},
+            "RackLost",
+            ("Degraded", "RackLost: why"),
+        ),
+        ({"Reconciling": "Connecting"}, "Connecting", ("Progressing", "Connecting: how to go on")),
+    ],
+)
+def test_a_policy_is_healthy_while_it_is_in_force(true: dict[str, str], ready: str, expected: tuple[str, str]) -> None:
+    assert judged(true, ready=ready, kind="ReassignmentPolicy") == expected
+
+
+def test_no_sync_and_no_helm_wait_for_what_a_policy_waits_for() -> None:
+    found = dict(STATES["ReassignmentPolicy"]())
+    in_force = {
+        "no trigger is true",
+        "a trigger waits, until a broker has been down for long enough",
+        "a trigger is held, until the next plan is due",
+        "a plan waits for approval",
+        "the same, and `approvedDigest` is another one",
+        "a plan is under way",
+        "the same, and none of its windows is open",
+    }
+    healthy = {state for state, obj in found.items() if health("ReassignmentPolicy", obj)[0] == "Healthy"}
+    assert healthy == in_force
+    assert {state for state, obj in found.items() if helm_wait(obj) == "returns"} == in_force
+
+
 def test_a_retired_plan_is_over_and_neither_failed_nor_in_progress() -> None:
     assert judged({}, ready="Retired", kind="ReassignmentPlan") == ("Healthy", "Retired: how to go on")
 
@@ -114,7 +153,9 @@ def test_an_object_that_the_operator_has_not_seen_yet_is_progressing(kind: str) 
     assert health(kind, {"metadata": {"generation": 1}, "spec": {}})[0] == "Progressing"
 
 
-@pytest.mark.parametrize("kind", ["BrokerDecommission", "PartitionReassignment", "ReassignmentPlan"])
+@pytest.mark.parametrize(
+    "kind", ["BrokerDecommission", "PartitionReassignment", "ReassignmentPlan", "ReassignmentPolicy"]
+)
 def test_what_is_suspended_can_be_resumed_and_the_reverse(kind: str) -> None:
     assert actions(kind, {}) == {"suspend"}
     assert after(kind, "suspend", {}) == {"suspend": True}
@@ -129,7 +170,7 @@ def test_the_brake_of_a_cluster_is_suspend_and_resume() -> None:
     assert after("KafkaCluster", "resume", {"execution": "CancelAll"}) == {"execution": "Run"}
 
 
-@pytest.mark.parametrize("kind", ["BrokerDecommission", "ReassignmentPlan"])
+@pytest.mark.parametrize("kind", ["BrokerDecommission", "ReassignmentPlan", "ReassignmentPolicy"])
 def test_a_plan_can_be_approved_once_it_has_a_digest(kind: str) -> None:
     assert "approve" not in actions(kind, {})
     assert "approve" in actions(kind, {}, digest="sha256:1")
@@ -138,14 +179,16 @@ def test_a_plan_can_be_approved_once_it_has_a_digest(kind: str) -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, {"suspend": True}])
-def test_a_plan_of_a_decommission_is_left_to_its_owner(spec: dict[str, Any]) -> None:
-    obj = {"metadata": OWNED, "spec": spec, "status": {"digest": "sha256:1"}}
+@pytest.mark.parametrize("owner", ["BrokerDecommission", "ReassignmentPolicy"])
+def test_a_plan_of_an_owner_is_left_to_that(owner: str, spec: dict[str, Any]) -> None:
+    metadata = {"ownerReferences": [{"kind": owner, "name": "main", "controller": True}]}
+    obj = {"metadata": metadata, "spec": spec, "status": {"digest": "sha256:1"}}
     found = discovered("ReassignmentPlan", obj)
     assert all(options["disabled"] for options in found.values())
     assert {options["displayName"] for options in found.values()} == {
-        f"{action} the BrokerDecommission retire-5 instead" for action in ("approve", "resume", "suspend")
+        f"{action} the {owner} main instead" for action in ("approve", "resume", "suspend")
     }
-    with pytest.raises(LuaError, match="approve the BrokerDecommission retire-5"):
+    with pytest.raises(LuaError, match=f"approve the {owner} main"):
         script("ReassignmentPlan", "actions/approve/action.lua", obj)
 
 

@@ -24,7 +24,7 @@ from reassign.kube.login import Login
 from tests.unit.cli import HEAVY, P0, P1, ROOT, Live, entry, error_of, kafka_cluster, manifest, run, sim, taken
 
 PLANNING = ("plan", "assign", "convert", "rollback", "snapshot", "verify")
-VERBS = ("list", "decommission", "approve", "suspend", "resume", "cancel", "brake", "top", "watch", "report")
+VERBS = ("list", "decommission", "approve", "suspend", "resume", "cancel", "brake", "top", "watch", "explain", "report")
 COMMANDS = (*PLANNING, *VERBS, "fleet")
 FLEET = ("assess", "plan", "emit", "report", "run")
 

@@ -11,7 +11,7 @@ from reassign.errors import PlanningError
 from reassign.manifests.approval import Named, write_approval
 from reassign.manifests.text import load
 from tests.unit.cli import ROOT, Live, Ran, error_of, run, sim
-from tests.unit.verbs import DIGEST, OTHER, Object, decommission, made_by, plan
+from tests.unit.verbs import DIGEST, OTHER, Object, decommission, made_by, plan, policy
 
 NAMED = Named("ReassignmentPlan", "kafka", "drain-5")
 HEAD = "apiVersion: kafka.reassign.dev/v1alpha1\nkind: ReassignmentPlan\nmetadata:\n  name: drain-5\n"
@@ -117,7 +117,7 @@ def approve(monkeypatch: pytest.MonkeyPatch, obj: Object, *arguments: object, st
     return run("approve", obj["metadata"]["name"], "-n", "kafka", *arguments, stdin=stdin)
 
 
-@pytest.mark.parametrize("obj", [plan(), decommission()], ids=["plan", "decommission"])
+@pytest.mark.parametrize("obj", [plan(), decommission(), policy()], ids=["plan", "decommission", "policy"])
 def test_approve_writes_the_file_and_nothing_else(obj: Object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, digest = obj["metadata"]["name"], obj["status"]["digest"]
     file = manifest(tmp_path, obj["kind"], name)
@@ -129,7 +129,7 @@ def test_approve_writes_the_file_and_nothing_else(obj: Object, tmp_path: Path, m
     assert approve(monkeypatch, obj, "--file", link, "--dry-run").out.splitlines()[-2].endswith("(dry run)")
     assert file.read_bytes() == before
     ran = approve(monkeypatch, obj, "--file", link, stdin="y\n")
-    short = "krp" if obj["kind"] == "ReassignmentPlan" else "kbd"
+    short = {"ReassignmentPlan": "krp", "BrokerDecommission": "kbd", "ReassignmentPolicy": "krpol"}[obj["kind"]]
     assert (ran.code, ran.err) == (0, f"Approve {short}/{name} in {link}? [y/N] ")
     assert ran.out.splitlines()[-2:] == [
         f"{link}, line 6: approvedDigest of {short}/{name}: {OTHER} → {digest}",

@@ -81,6 +81,7 @@ def test_a_namespace_of_the_context_that_cannot_be_is_refused(kubeconfig: Path) 
         ("list", "-A"),
         ("top",),
         ("watch", "move"),
+        ("explain", "main"),
         ("approve", "drain"),
         ("suspend", "move"),
         ("resume", "move"),
@@ -279,6 +280,15 @@ def test_a_credential_plugin_that_fails_is_named_with_why(script: str, why: str,
 WRONG_WORDS = {
     ("list", "-o", "foo"): "Invalid value for '--output' / '-o': 'foo' is not one of 'table', 'wide', 'json', 'yaml'",
     ("watch",): "Missing argument 'NAME' (InvalidArgument)",
+    ("explain",): "Missing argument 'NAME' (InvalidArgument)",
+    (
+        "explain",
+        "kbd/x",
+    ): "Invalid value for 'NAME': BrokerDecommission has no triggers: name a ReassignmentPolicy (Inv",
+    (
+        "explain",
+        "kafka/x",
+    ): "Invalid value for 'NAME': 'kafka' is no type that has verbs here; there are: kpr, krp, kbd",
     ("report", "krp/x"): "Invalid value for 'NAME': ReassignmentPlan has no report: name one of its waves (Inv",
     ("lists",): "No such command 'lists'",
     ("--no-such",): "No such option: --no-such",

@@ -40,6 +40,7 @@ from tests.unit.verbs import (
 )
 
 DOCS = (Path(__file__).parents[2] / "docs" / "reference" / "command-line.md").read_text()
+NO_OBJECT = "no PartitionReassignment, BrokerDecommission or ReassignmentPolicy"
 ITEMS = [Item(obj) for obj in (moving(), ended(), suspended())]
 
 
@@ -516,23 +517,21 @@ def test_all_that_is_in_flight_is_listed_in_the_stock_tools_form(monkeypatch: py
 @pytest.mark.parametrize(
     ("of", "code", "said"),
     [
-        ((), 0, "there are no PartitionReassignments and no BrokerDecommissions in namespace team-a"),
+        ((), 0, "there are no PartitionReassignments, BrokerDecommissions or ReassignmentPolicies in namespace team-a"),
         (
             ("--cluster", "idle"),
             0,
-            "no PartitionReassignment or BrokerDecommission in namespace team-a refers to the KafkaCluster idle",
+            f"{NO_OBJECT} in namespace team-a refers to the KafkaCluster idle",
         ),
         (
             ("--cluster", "nope"),
             2,
-            "there is no KafkaCluster nope in namespace team-a, and no PartitionReassignment or BrokerDecommission "
-            "refers to one; there are: idle",
+            f"there is no KafkaCluster nope in namespace team-a, and {NO_OBJECT} refers to one; there are: idle",
         ),
         (
             ("--cluster", "nope", "-A"),
             2,
-            "there is no KafkaCluster nope in any namespace, and no PartitionReassignment or BrokerDecommission refers "
-            "to one; there are: main, idle",
+            f"there is no KafkaCluster nope in any namespace, and {NO_OBJECT} refers to one; there are: main, idle",
         ),
     ],
 )
@@ -555,7 +554,7 @@ def test_who_may_not_list_clusters_gets_a_list_all_the_same(monkeypatch: pytest.
             return await super().list(kind, namespace)
 
     Tenant(sim(), moving()).serve(monkeypatch)
-    said = "no PartitionReassignment or BrokerDecommission in namespace kafka refers to the KafkaCluster nope\n"
+    said = f"{NO_OBJECT} in namespace kafka refers to the KafkaCluster nope\n"
     assert run("list", "-n", "kafka", "--cluster", "nope") == (0, "", said)
 
 

@@ -8,16 +8,18 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reassign.api.common import FINALIZER
+from reassign.api.reassignment_policy import TriggerKind, TriggerState
 from reassign.controller import metrics
 from reassign.controller.cluster.automation import AutomationStage
 from reassign.controller.objects.scope import Scope
 from reassign.core.automation.model import BrokerSeen, BrokersSeen
+from reassign.core.figures import AutomationFigures
 from reassign.core.model.problem import Problem
 from reassign.core.model.row import Row, Saying, SayingKind
 from reassign.errors import ApiServerError, Reason
 from reassign.kube.client import _written_resource
 from reassign.kube.lease import Lease
-from tests.unit.metrics import documented
+from tests.unit.metrics import documented, series
 from tests.unit.world import LATER, OURS, World, api_object
 
 
@@ -25,17 +27,6 @@ from tests.unit.world import LATER, OURS, World, api_object
 def world() -> World:
     found = World()
     found.metrics.serve("kafka/main", lambda: found.store.conditions(("kafka", "main")))
-    return found
-
-
-def series(world: World) -> dict[str, float]:
-    """The samples of the only cluster by their name and further labels, such as `partitions{state=InFlight}`."""
-    found = {}
-    for family in text_string_to_metric_families(world.metrics.text().decode()):
-        for name, labels, value, *_ in family.samples:
-            if labels.pop("kafka_cluster", "") == "kafka/main":
-                further = ",".join(f"{label}={labels[label]}" for label in sorted(labels))
-                found[name.removeprefix("kafka_reassign_") + (f"{{{further}}}" if further else "")] = value
     return found
 
 
@@ -67,6 +58,7 @@ def test_the_table_names_each_metric_with_its_type_and_labels(world: World) -> N
     decision = world.metrics._decided["kafka/main"]
     stalled = tuple(verdict.with_rows({OURS: Row(says=(overdue,))}) for verdict in decision.verdicts)
     world.metrics.decided("kafka/main", replace(decision, verdicts=stalled), 1)
+    world.metrics.automated("kafka/main", AutomationFigures(triggers={(TriggerKind.SCHEDULE, TriggerState.IDLE): 1}), 0)
     assert documented() == exposed(world.metrics.text().decode())
 
 
@@ -167,7 +159,7 @@ def test_no_series_is_left_of_a_cluster_that_is_gone_and_others_stay(world: Worl
         shown.decided(cluster, shown._decided["kafka/main"], 10)
         shown.kafka_up.labels(cluster).set(1)
         shown.throttle_drift.labels(cluster).inc()
-        shown.automated(cluster, 3, 1)
+        shown.automated(cluster, AutomationFigures(3, {(TriggerKind.SCHEDULE, TriggerState.IDLE): 1}, 1), 1)
     shown.forget("kafka/gone")
     text = shown.text().decode()
     assert "kafka/gone" not in text

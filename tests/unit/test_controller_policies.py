@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.decommission_world import A, B, C
+from tests.unit.metrics import series
 from tests.unit.policy_world import ADDED, CORDONED, LOST, NIGHTLY, Policing
 
 
@@ -171,6 +172,46 @@ def test_nothing_starts_while_the_cluster_cannot_be_reached(monkeypatch: pytest.
     world.tick(until=lambda: world.ready_of() == "Idle")
 
 
+def test_a_cluster_that_cannot_be_read_holds_its_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST)
+    world.down(1)
+    world.tick(until=lambda: len(world.kube.started) == 1)
+    world.change("main", lambda obj: obj["spec"].update(limits="none"))
+    world.tick(20)
+    assert (world.ready_of(), len(world.kube.started)) == ("CannotBeRead", 1)
+    world.change("main", lambda obj: obj["spec"].pop("limits"))
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+
+
+def test_lost_brokers_are_excused_while_their_plan_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST)
+    world.copies = False
+    world.down(1)
+    world.tick(until=lambda: bool(world.kafka.reassignments))
+    assert world.loop.automation.lost == {"uid-main-lost-1": {1}}
+    world.copies = True
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+    world.tick(2)
+    assert world.loop.automation.lost == {}
+
+
+@pytest.mark.parametrize("edit", [{"suspend": True}, {"approval": "Required"}])
+def test_no_wave_starts_after_an_edit_that_a_watch_lags_behind(monkeypatch: pytest.MonkeyPatch, edit: Any) -> None:
+    world = policing(monkeypatch, LOST)
+    world.down(1)
+    world.tick(until=lambda: world.policy_record().get("plan", {}).get("approved"))
+    held = world.store.get("uid-policy-main")
+
+    def change(obj: Any) -> None:
+        obj["spec"].update(edit)
+        obj["metadata"]["generation"] += 1
+
+    world.kube.write("uid-policy-main", change)
+    assert world.store.get("uid-policy-main") is held
+    world.tick(20)
+    assert world.kube.started == []
+
+
 def test_a_policy_without_its_cluster_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     world = policing(monkeypatch, LOST)
     world.store.drop("uid-main")
@@ -212,6 +253,56 @@ def test_what_a_user_moves_holds_all_but_lost_and_cordoned_brokers(monkeypatch: 
     world.kafka.copy(C)
     world.copies = True
     world.tick(until=lambda: world.outcomes() == [("main-out-1", "Succeeded")])
+
+
+def test_a_rolling_restart_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, {"name": "lost", "brokerLost": {"afterSeconds": 120}}, ADDED, NIGHTLY)
+    world.clock.seconds = 2 * 3600 - 120
+    world.tick(2)
+    for number in (1, 2, 3, 1, 2, 3):
+        world.down(number)
+        world.tick(10)
+        world.up(number)
+        world.tick(5)
+    assert (world.plans(), world.trigger("nightly")) == ([], ("Held", "ClusterUnsettled"))
+    world.tick(until=lambda: ("main-out-1", "Succeeded") in world.outcomes())
+
+
+def test_a_plan_of_a_schedule_that_begins_too_late_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = {"name": "nightly", "schedule": {"cron": "0 2 * * *", "startingDeadlineSeconds": 600}}
+    world = policing(monkeypatch, late, approval="Required")
+    world.tick(20)
+    world.clock.seconds = 2 * 3600 - 60
+    world.tick(until=lambda: world.ready_of() == "AwaitingApproval")
+    world.clock.seconds += 600
+    world.tick(until=lambda: world.plans() == [])
+    world.tick(20)
+    assert (world.plans(), world.ready_of(), world.kube.started) == ([], "Idle", [])
+
+
+def test_a_waiting_plan_that_does_not_fit_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, ADDED)
+    world.tick(until=lambda: world.plans() == ["main-out-1"])
+    world.copies = False
+    world.kafka.move_as_another(A, (3, 2))
+    world.tick(5)
+    assert (world.kube.started, world.trigger("out")) == ([], ("Active", None))
+    world.kafka.copy(A)
+    world.copies = True
+    world.tick(until=lambda: "main-out-2" in world.plans())
+    [known] = world.policy_record()["triggers"]
+    assert (known["nextAttempt"]["seconds"], known.get("failures", 0)) == (60, 0)
+    world.tick(until=lambda: world.outcomes() == [("main-out-1", "Retired"), ("main-out-2", "Succeeded")])
+
+
+def test_a_cluster_that_is_deleted_goes_whatever_its_policy_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST, approval="Required")
+    world.down(1)
+    world.tick(until=lambda: world.ready_of() == "AwaitingApproval")
+    world.delete("main", "KafkaCluster")
+    world.tick(until=lambda: not world.obj("KafkaCluster", "main"))
+    world.sweep(3)
+    assert (world.ready_of(), world.kube.started) == ("ClusterNotFound", [])
 
 
 # --- Edited, deleted, wiped, restarted ---
@@ -271,3 +362,51 @@ def test_a_restart_keeps_the_time_that_a_broker_was_down(monkeypatch: pytest.Mon
     world.restart()
     world.tick(20)
     assert world.plans() == ["main-lost-1"]
+
+
+# --- What it costs, and metrics ---
+
+
+def test_metrics_count_plans_bytes_triggers_and_lost_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST)
+    world.down(1)
+    world.tick(until=lambda: len(world.kube.started) == 1)
+    assert series(world)["brokers_lost"] == 1
+    assert series(world)["policy_trigger{kind=brokerLost,state=Active}"] == 1
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+    assert series(world)["policy_plans_total{kind=brokerLost,outcome=Succeeded}"] == 1
+    assert series(world)["policy_bytes_total{kind=brokerLost}"] == 200
+    world.tick(30)
+    assert series(world)["brokers_lost"] == 0
+    assert series(world)["policy_trigger{kind=brokerLost,state=Idle}"] == 1
+    assert series(world)["policy_plans_total{kind=brokerLost,outcome=Succeeded}"] == 1
+    world.delete("main", "ReassignmentPolicy")
+    world.tick()
+    assert not [name for name in series(world) if name.startswith("policy_trigger")]
+
+
+def test_an_idle_policy_reads_seldom_and_writes_at_most_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST, CORDONED)
+    world.tick(20)
+    readings, cordons, writes = world.brokers.readings, world.brokers.cordon_readings, len(world.kube.writes)
+    world.tick(240)
+    assert world.brokers.readings - readings == 4
+    assert 15 <= world.brokers.cordon_readings - cordons <= 20
+    assert len(world.kube.writes) - writes <= 20
+    assert {what.split()[0] for what in world.kube.writes[writes:]} == {"record"}
+
+
+def test_replicas_are_counted_every_15_seconds_while_a_broker_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST)
+    world.copies = False
+    world.down(1)
+    world.tick(until=lambda: bool(world.kafka.reassignments))
+    readings = world.brokers.readings
+    world.tick(24)
+    assert 7 <= world.brokers.readings - readings <= 9
+
+
+def test_the_loop_observes_often_enough_for_timers(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST)
+    world.tick(5)
+    assert max(world.pauses(30)) <= 15

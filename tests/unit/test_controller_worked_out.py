@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanSpec
-from reassign.controller.plans.job import Job, plan_of, renamed, worked_out
+from reassign.controller.plans.job import Job, evacuation_of, plan_of, renamed, worked_out
 from reassign.controller.plans.planner import Planner
 from reassign.core.automation.model import WorkedOut, plan_spec_digest
 from reassign.core.model.snapshot import Broker, LogDir, Snapshot, TopicPartition
 from reassign.core.plans.model import GoalSeen, Planned, manifest_digest
 from reassign.core.survey import sourceless, survey
+from reassign.errors import PlanningError
 from tests.unit.planning_job import job
 from tests.unit.sim import SimKafka
 
@@ -259,3 +260,13 @@ def test_one_whose_owner_is_gone_is_forgotten(work_to_do: Work) -> None:
         await rest()
 
     asyncio.run(plans())
+
+
+def test_a_plan_of_an_owner_is_made_in_part_only_where_that_is_enough() -> None:
+    kafka = orders((1, 2), (1, 3))
+    kafka.brokers = {number: Broker(number, f"r{number}") for number in (1, 2, 3)}
+    kafka.cordons = {3: "*"}
+    whole = asked()._replace(owner=None, owned=True)
+    with pytest.raises(PlanningError, match="would stay"):
+        evacuation_of(whole, shown(kafka), survey(shown(kafka)))
+    assert evacuation_of(whole._replace(in_part=True), shown(kafka), survey(shown(kafka))).waves == ()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from reassign.core.automation.model import BrokerSeen, BrokersSeen
-from reassign.core.automation.seen import READS, BrokersMemory, BrokersRead, logs_wanted
+from reassign.core.automation.seen import READS, BrokersMemory, BrokersRead, CordonsRead, logs_wanted
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.snapshot import Broker, LogDir, Snapshot, TopicPartition, cordoned
 from tests.unit.sim import SimKafka
@@ -164,6 +164,34 @@ def test_a_broker_is_lost_once_it_was_fenced_for_long() -> None:
     assert (memory.lost(60, 69), memory.lost(60, 70)) == (set(), {1})
     memory = memory.observe(shown(kafka()), frozenset(), 80).observe(shown(sim), frozenset(), 90)
     assert (memory.lost(60, 149), memory.lost(60, 150)) == (set(), {1})
+
+
+def test_cordons_are_read_alone_in_between() -> None:
+    sim = kafka()
+    memory = BrokersMemory().take(read(sim, 10)).take_cordons(CordonsRead({1: True, 2: None}, at=20))
+    assert [of(memory, sim, number).cordoned for number in (1, 2, 3)] == [True, None, None]
+    assert (seen(memory, sim).counted_at, seen(memory, sim).cordons_at) == (10, 20)
+    assert memory.take_cordons(CordonsRead({}, at=15)) == memory
+    assert seen(memory.take(read(sim, 30)), sim).cordons_at == 30
+
+
+def test_racks_are_those_of_the_registration() -> None:
+    sim = kafka()
+    sim.brokers[1] = Broker(1, "east")
+    memory = BrokersMemory().take(read(sim, 10))
+    del sim.brokers[1]
+    assert of(memory, sim).rack == "east"
+    sim.brokers[1] = Broker(1, "west", fenced=True)
+    assert (of(memory, sim).rack, of(memory, sim, 2).rack) == ("west", None)
+
+
+def test_moves_that_are_not_ours_are_foreign() -> None:
+    sim = kafka()
+    sim.move_as_another(A, (1, 0))
+    sim.move_as_another(B, (3, 1))
+    found = BrokersMemory().take(read(sim, 10)).seen(shown(sim), {}, frozenset(), frozenset({A}))
+    assert found
+    assert (found.foreign, found.foreign_from) == ({1, 2}, {2})
 
 
 def test_the_factor_is_the_greatest_of_topics_and_defaults() -> None:

@@ -17,7 +17,7 @@ from reassign.api.window import Window
 from reassign.core.configs.cordons import CordonReason, CordonState
 from reassign.core.configs.desired import WantedConfigs
 from reassign.core.configs.stage import ConfigDecision, ConfigRead
-from reassign.core.figures import figures_of, is_past_windows, replicas_left
+from reassign.core.figures import automation_figures, figures_of, is_past_windows
 from reassign.core.model.configs import ConfigKey, ConfigResource, ConfigResourceType
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import LogDir, TopicPartition
@@ -75,7 +75,7 @@ def test_a_cordon_that_nothing_wants_any_more_is_left_over() -> None:
 
 
 def left(run: Decommissions) -> int:
-    return replicas_left([it.resource for it in run.objects.values()], run.decide())
+    return automation_figures(run.decide()).replicas_left
 
 
 def test_replicas_left_count_from_the_approval_until_all_have_left() -> None:

@@ -64,7 +64,7 @@ def test_without_an_order_to_run_a_plan_waits_for_its_owner() -> None:
     plan = owned()
     plan.run(3)
     assert (plan.released, plan.reason, plan.true) == ([], "AwaitingApproval", set())
-    assert plan.message.startswith("the BrokerDecommission that owns the plan decides when it runs")
+    assert plan.message.startswith("the object that owns the plan decides when it runs")
 
 
 def test_what_the_plan_itself_says_of_its_approval_does_not_count() -> None:
@@ -130,7 +130,7 @@ def test_a_plan_that_waits_for_its_owner_is_compared_with_the_cluster() -> None:
     plan.kafka.replicas[A] = (5, 2, 3)
     plan.tick()
     assert (plan.reason, plan.true) == ("PlanStale", {"Stalled", "PlanStale"})
-    assert plan.message.endswith("the BrokerDecommission that owns the plan has another plan made")
+    assert plan.message.endswith("the object that owns the plan has another plan made")
 
 
 def test_what_waits_for_its_owner_waits_for_no_cluster() -> None:

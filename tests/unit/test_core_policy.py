@@ -525,6 +525,15 @@ def test_a_moment_that_nothing_began_in_time_is_missed() -> None:
     assert (it.says("nightly"), run.created) == (("Idle", "ScheduleMissed"), [])
 
 
+def test_a_plan_of_a_schedule_that_was_not_approved_in_time_says_so() -> None:
+    run, it = world({**NIGHTLY, "approval": "Required"})
+    uneven(run)
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    run.rest(3700)
+    assert (it.says("nightly"), it.reason) == (("Idle", "ScheduleMissed"), "Idle")
+    assert run.created == ["main-nightly-1"]
+
+
 def test_a_balance_waits_for_a_decommission_and_for_the_cooldown() -> None:
     run, it = world(ADDED, cooldownSeconds=7200)
     run.apply(approval="NotRequired", windows=[{"cron": "0 7 * * *", "durationSeconds": 3600}])
@@ -538,6 +547,16 @@ def test_a_balance_waits_for_a_decommission_and_for_the_cooldown() -> None:
     run.rest(1800)
     assert it.says("out") == ("Held", "Cooldown")
     run.wait(lambda: run.on(7))
+
+
+def test_the_cooldown_begins_with_the_end_of_a_plan() -> None:
+    often = {"name": "often", "schedule": {"cron": "* * * * *"}, "approval": "NotRequired"}
+    run, it = world(ADDED, often)
+    run.rest(3600)
+    uneven(run)
+    run.wait(lambda: "Running" in dict(it.outcomes).values())
+    run.wait(lambda: "Running" not in dict(it.outcomes).values())
+    assert it.says("often") == ("Held", "Cooldown")
 
 
 def test_plans_of_users_and_moves_of_others_hold_a_balance() -> None:

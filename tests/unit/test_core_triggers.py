@@ -110,6 +110,13 @@ def test_a_cordon_that_is_not_known_for_a_while_changes_nothing() -> None:
     assert watched(unknown, unknown).cordoned == {}
 
 
+@pytest.mark.parametrize(("age", "seconds"), [(120, 60), (121, 0), (None, 60)])
+def test_a_cordon_that_was_asked_for_long_ago_is_not_known(age: float | None, seconds: float) -> None:
+    known = cluster(up(cordoned=True))
+    asked = replace(known, cordons_at=None if age is None else 60 - age)
+    assert lasting(watched(known, asked).cordoned) == {0: seconds}
+
+
 def test_what_reached_no_controller_counts_for_nothing() -> None:
     before = watched(cluster(up(), fenced()))
     unheard = cluster(up(), up(), forwarded=False)

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 from pydantic.alias_generators import to_camel
 
-from reassign.core.model.read_back import DecommissionStatusReadBack, PlanStatusReadBack, StatusReadBack
+from reassign.core.model.read_back import (
+    DecommissionStatusReadBack,
+    PlanStatusReadBack,
+    PolicyStatusReadBack,
+    StatusReadBack,
+)
 from tests import pages
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +26,7 @@ WITH_TESTS = [
     "comparison/pains.md",
     "comparison/peers.md",
     "security/decommissions.md",
+    "security/policies.md",
     "security/threats.md",
 ]
 KIND_OF_THROTTLE = re.compile(
@@ -106,8 +112,9 @@ def test_the_pages_of_claims_are_complete() -> None:
     assert rows.pop("built/behaviour.md") > 200
     assert rows == {
         "comparison/pains.md": 18,
-        "comparison/peers.md": 26,
+        "comparison/peers.md": 31,
         "security/decommissions.md": 24,
+        "security/policies.md": 28,
         "security/threats.md": 17,
     }
 
@@ -134,8 +141,8 @@ def test_the_layout_names_every_room_and_no_other() -> None:
 
 def test_every_field_read_back_from_a_status_has_its_reason() -> None:
     explained = (ROOT / "docs/security/threats.md").read_text().partition("## What is read back from statuses")[2]
-    read = (StatusReadBack, PlanStatusReadBack, DecommissionStatusReadBack)
+    read = (StatusReadBack, PlanStatusReadBack, DecommissionStatusReadBack, PolicyStatusReadBack)
     members = [member for each in read for member in vars(each).items()]
     fields = [name for name, member in members if isinstance(member, property)]
-    assert len(fields) == 7 + 12 + 3
+    assert len(fields) == 7 + 12 + 3 + 5
     assert [name for name in fields if f"`{to_camel(name)}`" not in explained] == []

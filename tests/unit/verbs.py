@@ -150,11 +150,65 @@ def empty(name: str = "decommission-6") -> Object:
     return obj
 
 
+def policy(name: str = "main", **status: Any) -> Object:
+    """A ReassignmentPolicy with a trigger in each state; the plan for a lost broker awaits its approval."""
+    current, digest = f"{name}-lost-2", shown_digest([DIGEST, OTHER], frozenset({5}), f"{name}-lost-2")
+    awaits = f"{current}: 2 waves, 15 partitions; copy status.digest, {digest}, to spec.approvedDigest"
+    last = {"name": f"{name}-saturday-1", "trigger": "saturday", "digest": DIGEST, "outcome": "Succeeded"}
+    last |= {"bytes": 48 * GIB, "lowerBoundBytes": 45 * GIB, "replicas": 14}
+    triggers = [
+        trigger("lost", "Active", awaits, brokers=[5]),
+        trigger("scale-in", "Waiting", "broker 3 is cordoned, for less than 1800 s", brokers=[3]),
+        trigger(
+            "scale-out",
+            "Held",
+            f"broker 6 has few replicas, the same ones for 600 s; {current} waits for its approval",
+            reason="PlanInProgress",
+            brokers=[6],
+        ),
+        trigger("saturday", "Idle", "next at 2026-02-07 01:00 UTC"),
+    ]
+    known = {
+        "conditions": [
+            condition("Ready", "True", "AwaitingApproval", awaits),
+            condition("ApprovalNeeded", "True", "AwaitingApproval", awaits),
+        ],
+        "summary": awaits,
+        "plan": {"name": current, "trigger": "lost"},
+        "digest": digest,
+        "nextScheduleTime": "2026-02-07T01:00:00Z",
+        "triggers": triggers,
+        "plans": [last | {"startTime": "2026-01-31T01:05:00Z", "completionTime": "2026-01-31T03:00:00Z"}],
+    }
+    spec = {
+        "clusterRef": {"name": "main"},
+        "triggers": [
+            {"name": "lost", "brokerLost": {"afterSeconds": 1800, "maxBrokers": 1}},
+            {"name": "scale-in", "brokersCordoned": {"afterSeconds": 1800}},
+            {"name": "scale-out", "brokersAdded": {"afterSeconds": 600, "belowPercent": 20}},
+            {"name": "saturday", "schedule": {"cron": "0 2 * * 6", "timeZone": "Europe/Berlin"}},
+        ],
+        "approval": "Required",
+        "planTemplate": {"goal": {"balance": {"by": ["Disk"], "tolerancePercent": 10}}},
+        "settleSeconds": 600,
+    }
+    written = [
+        {"manager": "kafka-reassign-operator", "subresource": "status", "time": "2026-01-31T11:58:00Z"},
+        {"manager": "kubectl", "time": "2026-01-31T11:59:00Z"},
+    ]
+    return made("ReassignmentPolicy", name, spec, known | status, managedFields=written)
+
+
+def trigger(name: str, state: str, message: str, **more: Any) -> Object:
+    return {"name": name, "state": state, "since": "2026-01-31T11:40:00Z", "message": message} | more
+
+
 def made_by(owner: Object, **status: Any) -> Object:
-    """The plan that a BrokerDecommission has made."""
+    """The plan that was made for a BrokerDecommission or a ReassignmentPolicy."""
     meta = owner["metadata"]
-    ref = {"apiVersion": API_VERSION, "kind": "BrokerDecommission", "controller": True}
-    obj = plan(f"{meta['name']}-1", **status)
+    ref = {"apiVersion": API_VERSION, "kind": owner["kind"], "controller": True}
+    current = owner["status"].get("plan") or {"name": f"{meta['name']}-1"}
+    obj = plan(current["name"], **status)
     obj["metadata"] |= {"ownerReferences": [ref | {"name": meta["name"], "uid": meta["uid"]}]}
     return obj
 

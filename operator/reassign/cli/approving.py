@@ -6,16 +6,18 @@ What is to be written is decided by pure functions on the object as the API serv
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from reassign.api.broker_decommission import BrokerDecommissionStatus, CordonWish, UnregisterWish
+from reassign.api.made_plan import PlanOutcome
 from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import Approval, ReassignmentPlanStatus
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus
 from reassign.cli import output as out
 from reassign.cli.changing import Change, write_change
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import Item, find
+from reassign.cli.objects import OWNERS, Item, find
 from reassign.cli.refs import Kube, Ref
 from reassign.core.automation.approval import shown_digest
 from reassign.core.model.progress import duration
@@ -37,7 +39,7 @@ async def _approve(kube: Kube, name: Ref, digest: str | None, file: Path | None,
     async with live.api_server(kube.login) as server:
         item = await find(server, namespace, name)
         changes = approval(item, digest)
-        if item.spec.get("approval") == Approval.NOT_REQUIRED:
+        if not needs_approval(item):
             out.write_line(f"{item} needs no approval: spec.approval is NotRequired")
             return
         seen = str((item.spec | changes)["approvedDigest"])
@@ -62,23 +64,21 @@ def approval(item: Item, digest: str | None) -> Change:
     if owner := item.owner:
         raise ReassignError(
             Reason.NOTHING_SELECTED,
-            f"{item} has no approval of its own; approve the BrokerDecommission {owner[0]}, which has made it: "
-            f"kubectl kafka-reassign approve kbd/{owner[0]} -n {item.namespace}",
+            f"{item} has no approval of its own; approve the {owner.kind} {owner.name}, which has made it: "
+            f"kubectl kafka-reassign approve {owner} -n {item.namespace}",
         )
-    if item.spec.get("approval") == Approval.NOT_REQUIRED:
+    if not needs_approval(item):
         return {}
     given, made = item.spec.get("approvedDigest"), status.digest
-    if (
-        isinstance(status, BrokerDecommissionStatus)
-        and made is None
-        and given in [plan.digest for plan in status.plans]
-    ):
+    if made is None and given in _approved(item):
         made = given
     message = item.ready.message if item.ready else "the operator has not seen it"
     if made is None or (not item.up_to_date and given != made):
         none = f"{item} has no plan for its spec yet: {message}; try again later"
-        if item.is_decommission:
+        if item.kind in OWNERS:
             none = f"nothing of {item} waits for approval: {message}"
+            if item.ready and not item.up_to_date:
+                none = f"the status of {item} is about an earlier spec; try again later"
         raise ReassignError(Reason.PLANNING, none)
     if digest not in (None, made):
         raise ReassignError(
@@ -90,32 +90,49 @@ def approval(item: Item, digest: str | None) -> Change:
     return {} if given == made else {"approvedDigest": made}
 
 
+def needs_approval(item: Item) -> bool:
+    """Whether a resource asks for approval. Of a policy each trigger can ask for itself, so only its digest says it."""
+    return item.is_policy or item.spec.get("approval") != Approval.NOT_REQUIRED
+
+
+def _approved(item: Item) -> Collection[str]:
+    """Return the digests of plans whose approval is taken up; of a policy, which outlives them, of those that run."""
+    match item.status:
+        case BrokerDecommissionStatus(plans=plans):
+            return {plan.digest for plan in plans}
+        case ReassignmentPolicyStatus(plans=plans):
+            return {plan.digest for plan in plans if plan.outcome is PlanOutcome.RUNNING}
+    return ()
+
+
 # --- what is shown ---
 
 
 async def _plan_of(server: KubeClient, item: Item) -> Item | None:
-    """Return the plan that a digest names: the plan itself, or the one that a BrokerDecommission has made."""
-    if not item.is_decommission:
+    """Return the plan that a digest names: the plan itself, or the one that was made for the resource."""
+    if item.kind not in OWNERS:
         return item
     plans = map(Item, await server.list(Kind.REASSIGNMENT_PLAN, item.namespace))
     return next((plan for plan in plans if is_meant(plan, item)), None)
 
 
-def is_meant(plan: Item, decommission: Item) -> bool:
-    """Whether the digest of a BrokerDecommission is that of this plan's waves, and of its own brokers."""
-    if plan.owner is None or plan.owner[1] != decommission.obj["metadata"]["uid"]:
+def is_meant(plan: Item, owner: Item) -> bool:
+    """Whether the digest of what has made a plan is that of the plan's waves, and of the brokers to be emptied."""
+    if plan.owner is None or plan.owner.uid != owner.obj["metadata"]["uid"]:
         return False
     assert isinstance(plan.status, ReassignmentPlanStatus)
     waves = [wave.digest for wave in plan.status.waves]
-    brokers = frozenset(decommission.spec["brokers"])
-    return _digest(decommission) in (shown_digest(waves, brokers), shown_digest(waves, brokers, plan.name))
+    of = owner.spec["brokers"] if owner.is_decommission else plan.spec["goal"].get("drainBrokers") or ()
+    brokers = frozenset(of)
+    return _digest(owner) in (shown_digest(waves, brokers), shown_digest(waves, brokers, plan.name))
 
 
 def shown(item: Item, plan: Item | None) -> Iterator[str]:
-    """Yield the lines of what an approval of this plan, or of this BrokerDecommission with its plan, lets happen."""
+    """Yield the lines of what an approval of this plan, or of this resource with the plan made for it, lets happen."""
     yield from _brokers(item)
+    yield from _trigger(item)
     if plan:
-        yield from (f"{'  ' if item.is_decommission else ''}{line}" for line in _waves(plan))
+        yield from (f"{'  ' if item.kind in OWNERS else ''}{line}" for line in _waves(plan))
     elif item.ready:
         yield f"  {item.ready.message}"
     yield f"  {_digest(item)}"
@@ -123,8 +140,18 @@ def shown(item: Item, plan: Item | None) -> Iterator[str]:
 
 def _digest(item: Item) -> str | None:
     """Return the digest that waits for approval."""
-    assert isinstance(item.status, ReassignmentPlanStatus | BrokerDecommissionStatus)
+    assert not isinstance(item.status, PartitionReassignmentStatus)
     return item.status.digest
+
+
+def _trigger(item: Item) -> Iterator[str]:
+    """Yield which trigger of a policy a plan was made for, and the brokers that it is about."""
+    if not isinstance(item.status, ReassignmentPolicyStatus):
+        return
+    current, triggers = item.status.plan, {trigger.name: trigger for trigger in item.status.triggers}
+    trigger = triggers.get(current.trigger) if current else None
+    about = f", for {named_brokers(trigger.brokers)}" if trigger and trigger.brokers else ""
+    yield f"{item}: the trigger {current.trigger}{about}" if current else f"{item}"
 
 
 def _brokers(item: Item) -> Iterator[str]:

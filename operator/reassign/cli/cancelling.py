@@ -1,7 +1,7 @@
 """The command `cancel`: deletes PartitionReassignments, plans and BrokerDecommissions, which cancels their moves.
 
 What is deleted, and what that does, is decided by pure functions. A wave is cancelled with its plan, and a plan with
-the BrokerDecommission that has made it.
+the BrokerDecommission that has made it. A ReassignmentPolicy stays in force, and its plan is cancelled alone.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from reassign.api.partition_reassignment import DeletionPolicy, Mode
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus
 from reassign.cli import output as out
 from reassign.cli.changing import note_argo_cd
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import WITH_VERBS, Item, change, check_whole, find_each, list_each, of_cluster
+from reassign.cli.objects import WITH_VERBS, Item, Owner, change, check_whole, find_each, list_each, of_cluster
 from reassign.cli.refs import Kube, Ref
 from reassign.errors import Reason, ReassignError
 from reassign.inspect import cluster as live
-from reassign.kube.client import KubeClient, Object
+from reassign.kube.client import Kind, KubeClient, Object
 from reassign.text import counted, listed
 
 
@@ -43,6 +44,7 @@ async def _cancel(kube: Kube, selection: Selection, yes: bool, dry_run: bool) ->
         if selection.names:
             items = await find_each(server, namespace, selection.names)
             for item in items:
+                check_standing(item)
                 await check_whole(server, item, "cancel")
         else:
             items = selected(everything, selection.topic, selection.cluster)
@@ -70,6 +72,7 @@ def selected(items: Sequence[Item], topic: str | None, cluster: str | None) -> l
 
     Raises ReassignError where the name of the KafkaCluster stands for several.
     """
+    items = [item for item in items if not item.is_policy]
     chosen = of_cluster(items, cluster)
     if cluster and len(keys := sorted({item.cluster for item in chosen})) > 1:
         named = listed(f"{namespace}/{name}" for namespace, name in keys)
@@ -95,6 +98,18 @@ def nothing_to_cancel(item: Item) -> str | None:
     if item.is_reassignment and item.spec.get("mode") == Mode.DRY_RUN:
         return "is a dry run: nothing of it is in flight"
     return None
+
+
+def check_standing(item: Item) -> None:
+    """Raise ReassignError for a ReassignmentPolicy, which would make another plan: its user has to suspend it."""
+    if not isinstance(item.status, ReassignmentPolicyStatus):
+        return
+    plan = f", then cancel krp/{item.status.plan.name}" if item.status.plan else ""
+    raise ReassignError(
+        Reason.NOTHING_SELECTED,
+        f"{item} stays in force until you suspend or delete it; suspend {item}{plan}; or kubectl delete {item} "
+        f"-n {item.namespace}, which cancels the moves of its plan too",
+    )
 
 
 def check_policy(item: Item) -> None:
@@ -126,8 +141,15 @@ def consequence(item: Item, items: Iterable[Item], topic: str | None = None) -> 
     line += f": of {counted(total, 'partition')}, {going_back} in flight go back, {done} completed stay"
     if item.is_decommission:
         line += "; its cordons are lifted"
+    if (owner := item.owner) and owner.kind is Kind.REASSIGNMENT_POLICY and not _is_suspended(owner, items):
+        line += f"; {owner} makes another plan later: suspend it before you answer, if that is not wanted"
     others = {name for each in moved for name in _topics(each)} - {topic}
     return line + (f"; also of {counted(len(others), 'other topic')}" if topic is not None and others else "")
+
+
+def _is_suspended(owner: Owner, items: Iterable[Item]) -> bool:
+    """Whether an owner is seen to be suspended."""
+    return any(each.obj["metadata"]["uid"] == owner.uid and each.spec.get("suspend") for each in items)
 
 
 async def _delete(server: KubeClient, item: Item, dry_run: bool) -> None:

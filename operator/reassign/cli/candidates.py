@@ -36,8 +36,13 @@ def reassignments(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def approvable(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of what is approved."""
-    kinds = ("ReassignmentPlan", "BrokerDecommission")
+    kinds = ("ReassignmentPlan", "BrokerDecommission", "ReassignmentPolicy")
     return _matching([name for kind in kinds for name in _objects(ctx, kind)], incomplete)
+
+
+def policies(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the name of a ReassignmentPolicy."""
+    return _matching(_objects(ctx, "ReassignmentPolicy"), incomplete)
 
 
 def clusters(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -1,21 +1,22 @@
-"""The command `list`: PartitionReassignments and BrokerDecommissions, or what is in flight as the stock tool's JSON."""
+"""The command `list`: what moves partitions or makes plans, or what is in flight as the stock tool's JSON."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import typer
 from rich.table import Table
 
 from reassign.api.broker_decommission import BrokerDecommissionStatus
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
-from reassign.cli.objects import Item, list_each, of_cluster
+from reassign.cli.objects import OWNERS, Item, list_each, of_cluster
 from reassign.cli.options import ListOutput
-from reassign.cli.refs import Kube
+from reassign.cli.refs import Kube, several
 from reassign.core.brake import TargetReplicas, documents
 from reassign.core.cluster import check_identity
 from reassign.errors import Reason, ReassignError
@@ -23,7 +24,9 @@ from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient, Object
 from reassign.text import amount, listed, printable
 
-NO_OBJECT = "no PartitionReassignment or BrokerDecommission"
+LISTED = (Kind.PARTITION_REASSIGNMENT, *OWNERS)
+NO_OBJECT = f"no {', '.join(LISTED[:-1])} or {LISTED[-1]}"
+NO_OBJECTS = f"no {', '.join(map(several, LISTED[:-1]))} or {several(LISTED[-1])}"
 STATE = ("NAME", "CLUSTER", "READY", "REASON")
 NOTHING = '{"version":1,"partitions":[]}\n'
 
@@ -41,18 +44,16 @@ def run(kube: Kube, all_namespaces: bool, cluster: str | None, output: ListOutpu
         if not items:
             where = "any namespace" if all_namespaces else f"namespace {namespace}"
             none = f"{NO_OBJECT} in {where} refers to the KafkaCluster {cluster}"
-            out.say(none if cluster else f"there are no PartitionReassignments and no BrokerDecommissions in {where}")
+            out.say(none if cluster else f"there are {NO_OBJECTS} in {where}")
             return
         shown = (now, all_namespaces, output is ListOutput.WIDE)
-        moves, brokers = ([i for i in items if i.is_decommission is one] for one in (False, True))
-        parts = [*([table(moves, *shown)] if moves else []), *([decommissions(brokers, *shown)] if brokers else [])]
-        out.write_tables(parts)
+        of = {kind: [item for item in items if item.kind is kind] for kind in TABLES}
+        out.write_tables(TABLES[kind](found, *shown) for kind, found in of.items() if found)
 
 
 async def _read(kube: Kube, namespace: str | None, cluster: str | None) -> tuple[list[Item], datetime]:
     async with live.api_server(kube.login) as server:
-        kinds = (Kind.PARTITION_REASSIGNMENT, Kind.BROKER_DECOMMISSION)
-        items = of_cluster(await list_each(server, kinds, namespace), cluster)
+        items = of_cluster(await list_each(server, LISTED, namespace), cluster)
         if cluster and not items:
             await check_cluster(server, namespace, cluster)
         return items, server.now()
@@ -116,6 +117,28 @@ def decommissions(items: Sequence[Item], now: datetime, with_namespace: bool = F
     return made
 
 
+def policies(items: Sequence[Item], now: datetime, with_namespace: bool = False, wide: bool = False) -> Table:
+    """Return a row for each ReassignmentPolicy, with columns as kubectl has them."""
+    more = ["TRIGGER", "MESSAGE"] if wide else []
+    made = out.table(*(["NAMESPACE"] if with_namespace else []), *STATE, "PLAN", "NEXT", "AGE", *more)
+    for item in items:
+        status = item.status
+        assert isinstance(status, ReassignmentPolicyStatus)
+        plan, next = status.plan, status.next_schedule_time
+        row = [*_state(item, with_namespace), plan.name if plan else "", f"{next:%Y-%m-%dT%H:%M:%SZ}" if next else ""]
+        row += [age(item.obj, now), *([plan.trigger if plan else "", _message(item)] if wide else [])]
+        made.add_row(*map(printable, row))
+    return made
+
+
+TABLES: dict[Kind, Callable[[Sequence[Item], datetime, bool, bool], Table]] = {
+    Kind.PARTITION_REASSIGNMENT: table,
+    Kind.BROKER_DECOMMISSION: decommissions,
+    Kind.REASSIGNMENT_POLICY: policies,
+}
+"""How objects of each kind are shown, in the order of the tables."""
+
+
 def _state(item: Item, with_namespace: bool) -> list[str]:
     ready = item.ready
     state = [ready.status.value, ready.reason] if ready else ["Unknown", "Pending"]
@@ -128,7 +151,12 @@ def _message(item: Item) -> str:
 
 def age(obj: Object, now: datetime) -> str:
     """Return how long an object has been there, in one unit."""
-    seconds = int((now - datetime.fromisoformat(obj["metadata"]["creationTimestamp"])).total_seconds())
+    return since(datetime.fromisoformat(obj["metadata"]["creationTimestamp"]), now)
+
+
+def since(time: datetime, now: datetime) -> str:
+    """Return how long ago a time was, in one unit."""
+    seconds = int((now - time).total_seconds())
     for unit, length, most in (("s", 1, 120), ("m", 60, 120), ("h", 3600, 48)):
         if seconds < most * length:
             return f"{max(seconds, 0) // length}{unit}"

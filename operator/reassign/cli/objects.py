@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -17,25 +17,41 @@ from reassign.api.broker_decommission import BrokerDecommissionStatus
 from reassign.api.common import API_VERSION, TRACKED_BY_ARGO_CD, Condition, ConditionStatus
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, Progress
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus
 from reassign.cli import output as out
-from reassign.cli.refs import SHORT, Ref
+from reassign.cli.refs import SHORT, Ref, several
 from reassign.errors import ConflictError, MissingReferenceError, Reason, ReassignError
 from reassign.inspect import cluster as live
 from reassign.kube.client import ClusterKey, Kind, KubeClient, Object, cluster_key
 from reassign.text import listed
 
-WITH_VERBS = (Kind.PARTITION_REASSIGNMENT, Kind.REASSIGNMENT_PLAN, Kind.BROKER_DECOMMISSION)
+WITH_VERBS = tuple(map(Kind, SHORT.values()))
+OWNERS = (Kind.BROKER_DECOMMISSION, Kind.REASSIGNMENT_POLICY)
+"""The kinds that make plans."""
 UNSEEN = (Reason.NOT_AUTHORIZED, Reason.REQUEST_FAILED)
 """Why a kind may not be seen: its user lacks the right, or an older operator does not have it."""
 TRIES = 5
 """How often a change is decided anew because the object has changed meanwhile."""
 
 
-Status = PartitionReassignmentStatus | ReassignmentPlanStatus | BrokerDecommissionStatus
+Status = PartitionReassignmentStatus | ReassignmentPlanStatus | BrokerDecommissionStatus | ReassignmentPolicyStatus
 _STATUSES: dict[Kind, type[Status]] = {
     Kind.PARTITION_REASSIGNMENT: PartitionReassignmentStatus,
     Kind.BROKER_DECOMMISSION: BrokerDecommissionStatus,
+    Kind.REASSIGNMENT_POLICY: ReassignmentPolicyStatus,
 }
+
+
+class Owner(NamedTuple):
+    """What has made a plan."""
+
+    name: str
+    uid: str
+    kind: Kind
+
+    def __str__(self) -> str:
+        """As kubectl names it."""
+        return f"{SHORT_OF[self.kind]}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -86,6 +102,10 @@ class Item:
         return self.kind is Kind.BROKER_DECOMMISSION
 
     @property
+    def is_policy(self) -> bool:
+        return self.kind is Kind.REASSIGNMENT_POLICY
+
+    @property
     def progress(self) -> Progress:
         """The counts of a PartitionReassignment."""
         known = self.status.progress if isinstance(self.status, PartitionReassignmentStatus) else None
@@ -133,11 +153,11 @@ class Item:
         return (labels[PLAN_LABEL], labels[PLAN_UID_LABEL]) if {PLAN_LABEL, PLAN_UID_LABEL} <= labels.keys() else None
 
     @property
-    def owner(self) -> tuple[str, str] | None:
-        """Name and uid of the BrokerDecommission that has made a plan."""
+    def owner(self) -> Owner | None:
+        """What has made a plan."""
         for ref in self.obj["metadata"].get("ownerReferences") or ():
-            if ref.get("controller") and (ref["apiVersion"], ref["kind"]) == (API_VERSION, Kind.BROKER_DECOMMISSION):
-                return ref["name"], ref["uid"]
+            if ref.get("controller") and ref["apiVersion"] == API_VERSION and ref["kind"] in OWNERS:
+                return Owner(ref["name"], ref["uid"], Kind(ref["kind"]))
         return None
 
 
@@ -169,8 +189,9 @@ async def find(kube: KubeClient, namespace: str, ref: Ref, kinds: Sequence[Kind]
 
 async def missing(kube: KubeClient, namespace: str, name: str, kinds: Sequence[Kind]) -> ReassignError:
     """Return the error for an object that is not there; of a plan where a PartitionReassignment is meant, its waves."""
+    meant = [*kinds] == [Kind.PARTITION_REASSIGNMENT]
     try:
-        plan = None if Kind.REASSIGNMENT_PLAN in kinds else await kube.get(Kind.REASSIGNMENT_PLAN, namespace, name)
+        plan = await kube.get(Kind.REASSIGNMENT_PLAN, namespace, name) if meant else None
     except ReassignError as error:
         if error.reason is not Reason.NOT_AUTHORIZED:
             return error
@@ -186,15 +207,15 @@ async def missing(kube: KubeClient, namespace: str, name: str, kinds: Sequence[K
 
 
 async def list_each(kube: KubeClient, kinds: Sequence[Kind], namespace: str | None) -> list[Item]:
-    """Return the objects of these kinds; BrokerDecommissions that may not be seen are left out, and named."""
+    """Return the objects of these kinds; those that make plans and may not be seen are left out, and named."""
     items = list[Item]()
     for kind in kinds:
         try:
             items += map(Item, await kube.list(kind, namespace))
         except ReassignError as error:
-            if kind is not Kind.BROKER_DECOMMISSION or error.reason not in UNSEEN:
+            if kind not in OWNERS or error.reason not in UNSEEN:
                 raise
-            out.say(f"note: {kind}s are left out: {error.message}")
+            out.say(f"note: {several(kind)} are left out: {error.message}")
     return items
 
 
@@ -231,12 +252,16 @@ async def plan_of(kube: KubeClient, item: Item) -> Item | None:
 
 
 async def check_whole(kube: KubeClient, item: Item, verb: str) -> None:
-    """Raise ReassignError for a part: a wave of a plan, or a plan that a BrokerDecommission has made."""
+    """Raise ReassignError for a part: a wave of a plan, or a plan that was made for another object.
+
+    A plan of a policy can be cancelled alone: the policy stays.
+    """
     plan = await plan_of(kube, item)
     made = plan or (None if item.succeeded else item)
-    if owner := made and made.owner:
+    owner = made and made.owner
+    if owner and not (verb == "cancel" and owner.kind is Kind.REASSIGNMENT_POLICY):
         part = f"a wave of {plan}" if plan else "a plan"
-        what = f"{part} that the BrokerDecommission {owner[0]} has made; {verb} kbd/{owner[0]}"
+        what = f"{part} that the {owner.kind} {owner.name} has made; {verb} {owner}"
     elif plan:
         what = f"a wave of {plan}; {verb} {plan}"
     else:

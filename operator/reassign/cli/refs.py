@@ -6,12 +6,24 @@ from typing import NamedTuple
 
 from reassign.kube.login import Login
 
-SHORT = {"kpr": "PartitionReassignment", "krp": "ReassignmentPlan", "kbd": "BrokerDecommission"}
+SHORT = {
+    "kpr": "PartitionReassignment",
+    "krp": "ReassignmentPlan",
+    "kbd": "BrokerDecommission",
+    "krpol": "ReassignmentPolicy",
+}
 """Short names of the kinds with verbs."""
+
+
+def several(kind: str) -> str:
+    """Return what several objects of a kind are called."""
+    return f"{kind.removesuffix('y')}ies" if kind.endswith("y") else f"{kind}s"
+
+
 TYPES = {
     name: kind
     for short, kind in SHORT.items()
-    for name in (short, kind.lower(), f"{kind.lower()}s", f"{kind.lower()}s.kafka.reassign.dev")
+    for name in (short, kind.lower(), several(kind.lower()), f"{several(kind.lower())}.kafka.reassign.dev")
 }
 """The kinds by the names that kubectl has for them."""
 

@@ -1,4 +1,4 @@
-"""The verbs on resources: list, decommission, approve, suspend, resume, cancel, brake, top, watch and report.
+"""The verbs on resources: those that make or change one, and list, top, watch, explain and report.
 
 Each acts in the name of its user: what the user may not do is refused by the API server.
 """
@@ -20,7 +20,7 @@ EXITS = (
     "4 the answer cannot be written; 130 it was interrupted."
 )
 NO = 1
-NAMED = "NAME, kpr/NAME, krp/NAME or kbd/NAME."
+NAMED = "NAME, kpr/NAME, krp/NAME, kbd/NAME or krpol/NAME."
 
 AllNamespaces = Annotated[
     bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces, in place of --namespace.")
@@ -62,7 +62,9 @@ def list_(
         typer.Option("--output", "-o", help="How to write it; reassignment-json: what is in flight on the brokers."),
     ] = ListOutput.TABLE,
 ) -> None:
-    """List PartitionReassignments and BrokerDecommissions.
+    """List what moves partitions, or makes plans.
+
+    That is PartitionReassignments, BrokerDecommissions and ReassignmentPolicies, each with its state.
 
     With -o reassignment-json it writes what is in flight on a cluster, as the stock tool's JSON. That includes moves of
     other clients.
@@ -124,7 +126,7 @@ def approve(
         typer.Argument(
             parser=options.ref_text,
             metavar="NAME",
-            help="A ReassignmentPlan or a BrokerDecommission.",
+            help="A ReassignmentPlan, a BrokerDecommission or a ReassignmentPolicy.",
             autocompletion=candidates.approvable,
         ),
     ],
@@ -149,7 +151,9 @@ def approve(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Approve a plan or a BrokerDecommission by its digest.
+    """Approve a plan by its digest.
+
+    Of a plan that was made for a BrokerDecommission or a ReassignmentPolicy, name that one.
 
     Exits with 1 when the plan is another one by now, or is not made yet.
 
@@ -167,7 +171,8 @@ def approve(
 def suspend(kube: Kube, names: Names, dry_run: DryRun = False) -> None:
     """Suspend one or more resources.
 
-    They are PartitionReassignments, plans or BrokerDecommissions. Nothing new starts, and moves in flight continue.
+    They are PartitionReassignments, plans, BrokerDecommissions or ReassignmentPolicies. Nothing new starts, and moves
+    in flight continue.
 
     Example: kubectl kafka-reassign suspend first-move -n kafka
     """
@@ -204,8 +209,9 @@ def cancel(
 ) -> None:
     """Cancel resources by deleting them.
 
-    They are PartitionReassignments, plans or BrokerDecommissions. What is in flight goes back. Exits with 1 when one
-    that is named has nothing to cancel, or when it is not confirmed.
+    They are PartitionReassignments, plans or BrokerDecommissions. What is in flight goes back. A ReassignmentPolicy is
+    refused: suspend it, and cancel its plan. Exits with 1 when one that is named has nothing to cancel, or when it is
+    not confirmed.
 
     Example: kubectl kafka-reassign cancel --topic orders -n kafka --dry-run
     """
@@ -275,7 +281,7 @@ def watch(kube: Kube, name: Name, output: Words = Output.TABLE) -> None:
 
     That is a PartitionReassignment, a plan or a BrokerDecommission. It shows bars on a terminal, else a line for each
     change. Exits with 0 when it succeeded, and with 1 when it failed or was deleted. A BrokerDecommission ends when its
-    brokers are empty, with 0, or when it is stalled, with 1.
+    brokers are empty, with 0, or when it is stalled, with 1. A ReassignmentPolicy is shown until it is deleted.
 
     Example: kubectl kafka-reassign watch first-move -n kafka
     """
@@ -283,6 +289,33 @@ def watch(kube: Kube, name: Name, output: Words = Output.TABLE) -> None:
 
     if not run(kube, options.ref(name), output):
         raise typer.Exit(NO)
+
+
+@verbs.command(epilog=EXITS)
+@options.with_kube
+def explain(
+    kube: Kube,
+    name: Annotated[
+        str,
+        typer.Argument(
+            parser=options.ref_text,
+            metavar="NAME",
+            help="A ReassignmentPolicy.",
+            autocompletion=candidates.policies,
+        ),
+    ],
+    output: Words = Output.TABLE,
+) -> None:
+    """Explain a ReassignmentPolicy.
+
+    It says of each trigger what it sees, what holds it, and when it acts next. All of it is from the status, as the
+    operator wrote it.
+
+    Example: kubectl kafka-reassign explain main -n kafka
+    """
+    from reassign.cli.explaining import run
+
+    run(kube, options.ref(name), output)
 
 
 @verbs.command(epilog=EXITS)

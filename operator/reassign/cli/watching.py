@@ -24,6 +24,7 @@ from reassign.api.broker_decommission import BrokerDecommissionStatus
 from reassign.api.made_plan import PlanOutcome
 from reassign.api.partition_reassignment import PartitionReassignmentStatus, PartitionState
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus
 from reassign.cli import output as out
 from reassign.cli.kubeconfig import namespace_of
 from reassign.cli.listing import without_managers
@@ -34,7 +35,7 @@ from reassign.core.model.progress import WINDOW_SECONDS, duration, rate
 from reassign.errors import ApiServerError, Reason
 from reassign.inspect import cluster as live
 from reassign.kube.client import Kind, KubeClient
-from reassign.text import amount, printable
+from reassign.text import amount, listed, printable
 
 POLL_SECONDS = 1.0
 PATIENCE = 12
@@ -62,7 +63,7 @@ class Bar(NamedTuple):
 
 
 class View(NamedTuple):
-    """A resource, and of a plan, or of a BrokerDecommission's plan, the wave that runs."""
+    """A resource, and of a plan, or of the plan that was made for it, the wave that runs."""
 
     item: Item
     wave: Item | None = None
@@ -82,7 +83,7 @@ Samples = Mapping[str, Sequence[tuple[float, int]]]
 
 
 def end_of(item: Item | None) -> End | None:
-    """Return how a resource has ended; None while it has not. One that is gone was cancelled."""
+    """Return how a resource has ended; None while it has not. One that is gone was cancelled; no policy ends."""
     if item is None:
         return End(False, "it was deleted")
     if item.deleted:
@@ -112,7 +113,7 @@ def line(view: View) -> str:
         parts.append(f"{amount(progress.bytes_per_second)}/s")
     ready = item.ready
     why = ready.reason if ready else "Pending"
-    if ready and (item.says("Stalled") or not item.says("Reconciling")):
+    if ready and ready.message != summary and (item.says("Stalled") or not item.says("Reconciling")):
         why += f": {ready.message.replace(f'; {summary}', '').replace(f'{summary}; ', '')}"
     return printable(f"{', '.join(parts)} ({'being deleted: ' if item.deleted else ''}{why})")
 
@@ -195,6 +196,15 @@ def brokers_table(status: BrokerDecommissionStatus) -> Table:
     return table
 
 
+def triggers_table(status: ReassignmentPolicyStatus) -> Table:
+    """Return a row for each trigger of a policy."""
+    table = out.table("TRIGGER", "STATE", "BROKERS", "REASON")
+    for trigger in status.triggers:
+        brokers = listed(trigger.brokers, most=4, separator=",")
+        table.add_row(trigger.name, trigger.state.value, brokers, trigger.reason or "")
+    return table
+
+
 def picture(view: View, samples: Samples, width: int, rows: int) -> RenderableType:
     """Return all that a terminal of this size shows; partitions that have no room are counted."""
     item = view.item
@@ -205,6 +215,9 @@ def picture(view: View, samples: Samples, width: int, rows: int) -> RenderableTy
     if isinstance(item.status, BrokerDecommissionStatus) and item.status.brokers:
         parts += ["", brokers_table(item.status)]
         rows -= len(item.status.brokers) + 2
+    if isinstance(item.status, ReassignmentPolicyStatus) and item.status.triggers:
+        parts += ["", triggers_table(item.status)]
+        rows -= len(item.status.triggers) + 2
     if view.moving:
         brokers, partitions = broker_bars(view.moving), partition_bars(view.moving)
         room = max(rows - len(brokers) - OTHER_ROWS, MIN_ROWS)
@@ -250,8 +263,8 @@ async def _follow(kube: Kube, name: Ref, show: Callable[[View], None]) -> End:
 
 
 async def _wave(server: KubeClient, item: Item) -> Item | None:
-    """Return the wave that runs of a plan, or of the plan that a BrokerDecommission carries out."""
-    if isinstance(item.status, BrokerDecommissionStatus):
+    """Return the wave that runs of a plan, or of the plan that was made for a resource and runs."""
+    if isinstance(item.status, BrokerDecommissionStatus | ReassignmentPolicyStatus):
         plans = [plan.name for plan in item.status.plans if plan.outcome is PlanOutcome.RUNNING]
         plan = await server.get(Kind.REASSIGNMENT_PLAN, item.namespace, plans[-1]) if plans else None
         return await _wave(server, Item(plan)) if plan else None

@@ -14,8 +14,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 
 from reassign import __version__
+from reassign.api.made_plan import PlanOutcome
+from reassign.api.reassignment_policy import TriggerKind
 from reassign.controller.objects.scope import Scope
-from reassign.core.figures import Figures, figures_of
+from reassign.core.figures import AutomationFigures, Figures, figures_of
 from reassign.core.tick import Decision
 from reassign.errors import Reason, ReassignError
 from reassign.kube.lease import Lease
@@ -87,6 +89,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self.registry.register(self)
         self._conditions: dict[str, Conditions] = {}
+        self._automated: dict[str, AutomationFigures] = {}
         self._decided: dict[str, Decision] = {}
         """The last decision about each cluster: what it shows is counted when it is asked for."""
         self._gauge("build_info", "1, for the version that runs.", ("version",)).labels(__version__).set(1)
@@ -119,16 +122,21 @@ class Metrics:
         self.throttle_drift = self._counter(
             "throttle_drift", "Reconciliations that found throttles changed by another client.", CLUSTER
         )
-        self._replicas_left = self._gauge(
-            "decommission_replicas_left",
-            "Replicas left on brokers of BrokerDecommissions that are approved and not suspended. Topics of "
-            "`excludeTopics` do not count.",
-            CLUSTER,
+        self._policy_plans = self._counter(
+            "policy_plans",
+            "Plans of ReassignmentPolicies that have ended after they were approved, by the kind of the trigger and by "
+            "outcome: `Succeeded`, `Retired` or `Deleted`.",
+            (*CLUSTER, "kind", "outcome"),
+        )
+        self._policy_bytes = self._counter(
+            "policy_bytes",
+            "Bytes that waves of these plans copy, counted when the wave begins.",
+            (*CLUSTER, "kind"),
         )
         self._plans_past_windows = self._gauge(
             "plans_past_windows",
             "Plans under way whose windows have closed three times since their first wave began. The windows of a "
-            "BrokerDecommission are those of its plan.",
+            "BrokerDecommission, or of a trigger, are those of its plan.",
             CLUSTER,
         )
         self._per_cluster = (
@@ -139,7 +147,8 @@ class Metrics:
             self.copied_bytes,
             self.partitions_in_flight_limit,
             self.throttle_drift,
-            self._replicas_left,
+            self._policy_plans,
+            self._policy_bytes,
             self._plans_past_windows,
         )
         self.kafka_writes = self._counter(
@@ -188,6 +197,7 @@ class Metrics:
                 for value, count in counted.items() if isinstance(counted, Mapping) else [(None, counted)]:
                     family.add_metric((cluster, value) if value is not None else (cluster,), count)
             yield family
+        yield from self._of_automation()
         resources = _family(
             "resources", "Resources for which this condition is True, the KafkaCluster included.", "kind", "condition"
         )
@@ -195,6 +205,29 @@ class Metrics:
             for labels, count in conditions().items():
                 resources.add_metric((cluster, *labels), count)
         yield resources
+
+    def _of_automation(self) -> Iterator[GaugeMetricFamily]:
+        left = _family(
+            "decommission_replicas_left",
+            "Replicas left on brokers of BrokerDecommissions that are approved and not suspended. Topics of "
+            "`excludeTopics` do not count.",
+        )
+        lost = _family(
+            "brokers_lost",
+            "Brokers that have replicas, and have been down for as long as `brokerLost` of a ReassignmentPolicy asks.",
+        )
+        triggers = _family(
+            "policy_trigger",
+            "Triggers of ReassignmentPolicies by kind and state, 0 for none.",
+            "kind",
+            "state",
+        )
+        for cluster, figures in self._automated.items():
+            left.add_metric((cluster,), figures.replicas_left)
+            lost.add_metric((cluster,), figures.brokers_lost)
+            for labels, count in figures.triggers.items():
+                triggers.add_metric((cluster, *labels), count)
+        yield from (left, lost, triggers)
 
     def _figures(self) -> dict[str, Figures]:
         """Return the figures by cluster; a bug in one cluster's leaves those of others."""
@@ -212,16 +245,28 @@ class Metrics:
         self._conditions[cluster] = conditions
         for counter in (self.reconciliations, self.copied_bytes, self.throttle_drift):
             counter.labels(cluster)
-        self.automated(cluster, 0, 0)
+        self.automated(cluster, AutomationFigures(), 0)
 
     def decided(self, cluster: str, decision: Decision, limit: int) -> None:
         """Take over a decision about a cluster after its steps, and how many partitions may be in flight."""
         self._decided[cluster] = decision
         self.partitions_in_flight_limit.labels(cluster).set(limit)
 
-    def automated(self, cluster: str, replicas_left: int, plans_past_windows: int) -> None:
-        """Say how far decommissions at work are, and for how many plans the windows do not suffice."""
-        self._replicas_left.labels(cluster).set(replicas_left)
+    def policy_plan_ended(self, cluster: str, kind: TriggerKind, outcome: PlanOutcome) -> None:
+        """Count a plan of a policy that has ended."""
+        self._policy_plans.labels(cluster, kind, outcome).inc()
+
+    def policy_wave_began(self, cluster: str, kind: TriggerKind, copied: int) -> None:
+        """Count the bytes of a wave of a policy's plan."""
+        self._policy_bytes.labels(cluster, kind).inc(copied)
+
+    def automated(self, cluster: str, figures: AutomationFigures, plans_past_windows: int) -> None:
+        """Say how far the owners of plans are, and for how many plans the windows do not suffice."""
+        self._automated[cluster] = figures
+        for kind in {kind for kind, _ in figures.triggers}:  # their series begin at 0
+            self._policy_bytes.labels(cluster, kind)
+            for outcome in (PlanOutcome.SUCCEEDED, PlanOutcome.RETIRED, PlanOutcome.DELETED):
+                self._policy_plans.labels(cluster, kind, outcome)
         self._plans_past_windows.labels(cluster).set(plans_past_windows)
 
     def observe_namespaces(self, scopes: Mapping[str, Scope]) -> None:
@@ -270,6 +315,7 @@ class Metrics:
         """Drop the series of a cluster that is gone."""
         self._conditions.pop(cluster, None)
         self._decided.pop(cluster, None)
+        self._automated.pop(cluster, None)
         for metric in self._per_cluster:
             metric.remove_by_labels({"kafka_cluster": cluster})
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from reassign.api.config_keys import CORDONED_LOG_DIRS
+from reassign.api.made_plan import PlanOutcome
 from reassign.api.partition_reassignment import PartitionState
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus, TriggerKind, TriggerState
+from reassign.api.reassignment_record import RecordedPolicy
 from reassign.api.window import Window
 from reassign.core.automation.decide import AutomationDecision
 from reassign.core.automation.model import DecommissionResource
+from reassign.core.automation.policy_case import PolicyResource
+from reassign.core.automation.triggers import lasting
 from reassign.core.brake import foreign, partitions_held_by
 from reassign.core.configs.cordons import recorded_cordons
 from reassign.core.configs.diff import from_record
@@ -95,13 +100,54 @@ def _left_over(throttle: ConfigDecision, snapshot: Snapshot) -> int:
     return len(recorded - wanted)
 
 
-# --- Plans and BrokerDecommissions ---
+# --- Plans and their owners ---
 
 
-def replicas_left(decommissions: Iterable[DecommissionResource], decision: AutomationDecision) -> int:
-    """Count the replicas that are left on the brokers of BrokerDecommissions at work: approved and not suspended."""
-    at_work = [it for it in decommissions if it.approved and not (it.spec.suspend or it.deleted or it.finished)]
-    return sum(decision.decommissions[it.uid].status.replicas_left or 0 for it in at_work)
+@dataclass(frozen=True, slots=True)
+class AutomationFigures:
+    """Counts of the BrokerDecommissions and ReassignmentPolicies of one Kafka cluster."""
+
+    replicas_left: int = 0
+    """Replicas on the brokers of BrokerDecommissions at work: approved and not suspended."""
+    triggers: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Triggers by kind and state."""
+    brokers_lost: int = 0
+    """Brokers that have replicas, and have been down for as long as a policy asks."""
+
+
+def automation_figures(decision: AutomationDecision) -> AutomationFigures:
+    """Count what a decision shows of the owners of plans."""
+    left, lost, states = 0, frozenset[int](), Counter[tuple[str, str]]()
+    for uid, it in decision.judged.items():
+        if isinstance(it, DecommissionResource):
+            at_work = it.approved and not (it.spec.suspend or it.deleted or it.finished)
+            found = decision.decommissions.get(uid) if at_work else None
+            left += (found and found.status.replicas_left) or 0
+        elif decided := decision.policies.get(uid):
+            watched, kinds = decided.watched, {trigger.name: trigger.kind for trigger in it.spec.triggers}
+            lost |= lasting(watched.down, it.lost_seconds) if watched else frozenset()
+            states.update({(kind, state): 0 for kind in kinds.values() for state in TriggerState})
+            states.update((kinds[one.name], one.state) for one in decided.status.triggers if one.name in kinds)
+    return AutomationFigures(left, states, len(lost))
+
+
+def ended_plans(it: PolicyResource, after: ReassignmentPolicyStatus) -> list[tuple[TriggerKind, PlanOutcome]]:
+    """Return the kind and the outcome of each plan that a policy's next status tells the end of."""
+    before = {plan.name: plan.outcome for plan in it.status.plans}
+    kinds = {trigger.name: trigger.kind for trigger in it.spec.triggers}
+    kinds |= {plan.trigger: plan.kind for plan in it.recorded_plans}  # its trigger may be gone
+    ended = (plan for plan in after.plans if plan.outcome not in (PlanOutcome.RUNNING, before.get(plan.name)))
+    return [(kinds[plan.trigger], plan.outcome) for plan in ended if plan.trigger in kinds]
+
+
+def begun_bytes(before: RecordedPolicy, after: RecordedPolicy) -> int:
+    """Return the bytes of the waves that begin with the next record of a policy."""
+    old, new = before.plan, after.plan
+    if not (old and new and before.approval and after.approval) or old.number != new.number:
+        return 0
+    if new.begun_waves <= old.begun_waves:
+        return 0
+    return after.approval.begun_bytes - before.approval.begun_bytes
 
 
 def is_past_windows(
@@ -109,7 +155,7 @@ def is_past_windows(
 ) -> bool:
     """Whether a plan has begun, and its windows have closed three times since then and have not ended it.
 
-    The `windows` are its own, or those of the BrokerDecommission that owns it.
+    The `windows` are its own, or those of its owner.
     """
     if not windows or plan.deleted or plan.retired or not plan.under_way:
         return False

@@ -31,7 +31,7 @@ from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
 from reassign.core.automation.watch import Watched
 from reassign.core.cluster import ClusterHold, permission_of
 from reassign.core.configs.cordons import CordonReason, CordonState, recorded_cordons
-from reassign.core.figures import replicas_left
+from reassign.core.figures import AutomationFigures, automation_figures
 from reassign.core.model.problem import Problem, render
 from reassign.core.model.snapshot import Snapshot
 from reassign.core.model.steps import Result
@@ -68,8 +68,8 @@ class AutomationStage:
     """The brokers that are to take no new replicas."""
     lost: Mapping[str, frozenset[int]] = field(default_factory=dict)
     """The lost brokers that plans evacuate, by the uid of the plan."""
-    replicas_left: int = 0
-    """Replicas that are left on the brokers of those at work."""
+    figures: AutomationFigures = field(default_factory=AutomationFigures)
+    """What the last decision shows."""
     _states: Mapping[int, CordonState] = field(default_factory=dict)
     """How far the cordons are, by the last reconciliation."""
     _changed: bool = False
@@ -100,7 +100,7 @@ class AutomationStage:
         """
         self._decided, before = None, self.cordons
         if not self.automation.has_any(self.key):
-            self.cordons, self.lost, self.replicas_left = frozenset(), {}, 0
+            self.cordons, self.lost, self.figures = frozenset(), {}, AutomationFigures()
             return None
         those, policies = self.automation.decommissions(self.key), self.automation.policies(self.key)
         lifted = any(it.record.lifts_cordons for it in policies)
@@ -120,7 +120,7 @@ class AutomationStage:
             self._unregister(client),
         )
         decision = self.automation.decide(self.key, inputs, now, self._unread(those))
-        self.replicas_left = replicas_left(those, decision)
+        self.figures = automation_figures(decision)
         if inputs.seen is READING:  # what was said before a restart stays said until more is known
             decision = _of_those_that_end(decision, those)
         if hold.claim and hold.claim.undecided:
@@ -133,7 +133,8 @@ class AutomationStage:
         self.lost = _lost_by_plan(those, inputs) | _evacuated(policies, decision)
         self._decided, self._timers = (decision, inputs), decision.timers
         self.cordons = decision.cordons | (frozenset() if decision.lifts_cordons else unread)
-        self._watched = {uid: one.watched for uid, one in decision.policies.items() if one.watched}
+        kept = {uid: watched for uid, watched in self._watched.items() if uid in decision.judged}
+        self._watched = kept | {uid: one.watched for uid, one in decision.policies.items() if one.watched}
         return again
 
     def _look(

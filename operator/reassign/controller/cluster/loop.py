@@ -299,7 +299,7 @@ class ClusterLoop:
             await self.writer.release_object(self.store.cluster(self.key) or obj)
             return None
         past_windows = self.plans.past_windows(self.key, self.writer.now())
-        self.metrics.automated(self.name, self.automation.replicas_left, past_windows)
+        self.metrics.automated(self.name, self.automation.figures, past_windows)
         pauses = (
             plans,
             seen_again,

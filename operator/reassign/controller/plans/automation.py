@@ -49,8 +49,10 @@ from reassign.core.automation.policy_case import (
     WritePolicyRecord,
 )
 from reassign.core.automation.timers import Timer
+from reassign.core.automation.triggers import lasting
 from reassign.core.automation.watch import Watched
 from reassign.core.brake import partitions_held_by
+from reassign.core.figures import begun_bytes, ended_plans
 from reassign.core.model.forwarding import Clock
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
@@ -87,6 +89,11 @@ class AutomationInputs:
     wake: Callable[[], object] = lambda: None
     """Makes the loop tick again."""
     unregister: Unregister = _cannot_unregister
+
+    def lost_for(self, it: PlanOwner) -> frozenset[int]:
+        """Return the brokers that are lost by what an owner asks; what a policy has recorded outlives a restart."""
+        watched = self.watched.get(it.uid)
+        return self.lost(it.lost_seconds) | (lasting(watched.down, it.lost_seconds) if watched else frozenset())
 
 
 class Automation:
@@ -237,6 +244,8 @@ class Automation:
             await self._writer.write_decommission(it, status)
         elif isinstance(it, PolicyResource) and isinstance(status, ReassignmentPolicyStatus):
             await self._writer.write_policy(it, status)
+            for kind, outcome in ended_plans(it, status):
+                self._writer.metrics.policy_plan_ended("/".join(_key(it)), kind, outcome)
 
     async def _safely(
         self,
@@ -301,12 +310,14 @@ class Automation:
             case RunPlan(plan, waves):
                 orders[plan.uid] = PlanOrder(waves=waves)
             case RetirePlan(plan):
-                orders[plan.uid] = PlanOrder(retired=True, lost=inputs.lost(it.lost_seconds))
+                orders[plan.uid] = PlanOrder(retired=True, lost=inputs.lost_for(it))
             case DeletePlan(plan):
                 await self._plans.delete(plan)
             case WritePolicyRecord(record):
                 assert isinstance(it, PolicyResource)
                 await self._writer.records.write_policy(it, record)
+                if record.plan and (copied := begun_bytes(it.record, record)):
+                    self._writer.metrics.policy_wave_began("/".join(_key(it)), record.plan.kind, copied)
             case _:
                 assert isinstance(it, DecommissionResource)
                 await self._perform_decommission(it, step, inputs)

@@ -26,6 +26,7 @@ from reassign.text import counted, named_brokers
 PLAN_IN_PROGRESS = "PlanInProgress"
 OF_THE_CLUSTER = frozenset(
     {
+        Reason.CANNOT_BE_READ,
         Reason.CONNECTING,
         Reason.CLUSTER_CLAIMED,
         Reason.CLUSTER_DELETED,

@@ -33,16 +33,14 @@ from reassign.core.automation.policy_case import (
     why_not,
 )
 from reassign.core.automation.policy_run import (
-    FIRST_WAIT_SECONDS,
-    LONGEST_WAIT_SECONDS,
     approval_of,
     nothing_left,
     retire,
+    until_anew,
 )
-from reassign.core.automation.policy_view import NOTHING_TO_DO, PolicyView
+from reassign.core.automation.policy_view import MISSED, NOTHING_TO_DO, PolicyView
 from reassign.core.automation.schedule import is_overdue, served
 from reassign.core.automation.triggers import down_now, lasting, lost_racks, too_many
-from reassign.core.automation.view import anew, grown
 from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
@@ -102,7 +100,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
         users=case.users,
         foreign=seen.foreign,
         foreign_from=seen.foreign_from,
-        cooldown_until=cooldown_until(it, rank),
+        cooldown_until=cooldown_until(view.record.ended_at, it.spec.cooldown_seconds, rank),
         backoff=_backoff(view, trigger),
         gain=_gain(view, trigger, brokers),
     )
@@ -203,8 +201,11 @@ def _wait(view: PolicyView, plan: RecordedPolicyPlan, best: Trigger | None) -> P
         if found is None:
             return view.with_record(waiting=None)
         return view if found.plan.deleted else view.act(DeletePlan(found.plan))
-    if trigger is None or trigger.kind is not plan.kind or not _still_true(view, plan, trigger):
+    if trigger is None or trigger.kind is not plan.kind:
         return _drop(view, found)
+    if not _still_true(view, plan, trigger):
+        missed = Hold(MISSED, f"{plan.name} could not begin within startingDeadlineSeconds, and was deleted")
+        return _drop(view.hold(trigger.name, missed) if trigger.schedule else view, found)
     if best and retires(RANKS[best.kind], RANKS[plan.kind]):
         return _drop(view, found).hold(trigger.name, Hold(HoldReason.PLAN_IN_PROGRESS, f"{best.name} goes first"))
     if plan_spec_digest(_plan_spec(view, trigger, frozenset(plan.brokers))) != plan.spec_digest:
@@ -249,16 +250,8 @@ def _drop(view: PolicyView, found: PlanSeen | None) -> PolicyView:
 
 
 def _make_anew(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen | None, why: str) -> PolicyView:
-    """Delete a plan that has not begun, and have it made anew later: that is no failure.
-
-    One that a user is to approve is made anew an hour later, any other one after a minute, then after twice as long.
-    """
-    now, known = view.case.now.time, recorded_trigger(view.record, plan.trigger)
-    last = known.next_attempt if not known.failures else None
-    wait = grown(last, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-    if view.case.it.needs_approval(plan.trigger):
-        wait = anew(now)
-    view = view.with_trigger(plan.trigger, next_attempt=wait)
+    """Delete a plan that has not begun, and have it made anew later: that is no failure."""
+    view = view.with_trigger(plan.trigger, next_attempt=until_anew(view, plan.trigger))
     return _drop(view, found).say(plan.trigger, f"{why}; it is made anew")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from reassign.api.made_plan import PlanOutcome
 from reassign.api.reassignment_plan import WaveState
 from reassign.api.reassignment_policy import TriggerKind
-from reassign.api.reassignment_record import RecordedPolicyApproval, RecordedPolicyPlan
+from reassign.api.reassignment_record import RecordedPolicyApproval, RecordedPolicyPlan, RecordedWait
 from reassign.core.automation.approval import awaited, bytes_in, trouble_of
 from reassign.core.automation.arbiter import EVACUATING, RANKS
 from reassign.core.automation.case import plan_of
@@ -15,7 +15,7 @@ from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
 from reassign.core.automation.policy_case import digest_of, is_evacuating, recorded_trigger, sight_of
 from reassign.core.automation.policy_view import PolicyView
 from reassign.core.automation.timers import observed, read_timer, recorded
-from reassign.core.automation.view import grown
+from reassign.core.automation.view import anew, grown
 from reassign.core.plans.conditions import summary_of
 from reassign.core.plans.windows import windows_at
 from reassign.text import cut, named_brokers
@@ -54,7 +54,8 @@ def go_on(view: PolicyView) -> PolicyView:
     if case.suspended:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.suspended}")
     if why := trouble_of(found, plan, digest, view.avoided(plan.kind, frozenset(plan.brokers))):
-        return _cannot_go_on(view.act(RetirePlan(found.plan)), plan, why)
+        view = view.act(RetirePlan(found.plan))
+        return _cannot_go_on(view, plan, why) if plan.begun_waves else _does_not_fit(view, plan, why)
     return _run(view, plan, found, digest)
 
 
@@ -96,6 +97,24 @@ def _cannot_go_on(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> Polic
     view = view.with_plan(retired=True)
     view = view.with_trigger(plan.trigger, failures=known.failures + 1, last_failure=cut(why), next_attempt=wait)
     return replace(view, busy=True).say(plan.trigger, f"{why}; it starts nothing more")
+
+
+def _does_not_fit(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> PolicyView:
+    """Retire a plan of which nothing has begun: that is no failure, and it is made anew."""
+    view = view.with_trigger(plan.trigger, next_attempt=until_anew(view, plan.trigger)).with_plan(retired=True)
+    return replace(view, busy=True).say(plan.trigger, f"{why}; it is made anew")
+
+
+def until_anew(view: PolicyView, trigger: str) -> RecordedWait:
+    """Return the wait until a plan that has not begun, and that does not fit the cluster any more, is made anew.
+
+    One that a user is to approve is made anew an hour later, any other one after a minute, then after twice as long.
+    """
+    now, known = view.case.now.time, recorded_trigger(view.record, trigger)
+    if view.case.it.needs_approval(trigger):
+        return anew(now)
+    last = known.next_attempt if not known.failures else None
+    return grown(last, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
 
 
 def _succeeded(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:

@@ -37,7 +37,7 @@ from reassign.core.report.conditions import ConditionState, conditions, unsettle
 from reassign.errors import Reason
 from reassign.text import amount, counted, listed
 
-OWNER = "the BrokerDecommission that owns the plan"
+OWNER = "the object that owns the plan"
 OWNER_DECIDES = f"{OWNER} decides when it runs, so approve or resume that one"
 
 

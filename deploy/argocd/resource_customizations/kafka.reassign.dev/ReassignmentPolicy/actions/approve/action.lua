@@ -1,0 +1,2 @@
+obj.spec.approvedDigest = obj.status.digest
+return obj
