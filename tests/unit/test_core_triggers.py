@@ -198,7 +198,7 @@ def test_an_outage_begins_all_timers_anew() -> None:
 
 def test_what_is_recorded_is_read_back_the_same() -> None:
     found = watched(*[cluster(up(), fenced(), up(cordoned=True), up(0))] * 3, few=Few(20))
-    record = RecordedPolicy().model_copy(update=recorded_watch(RecordedPolicy(), found))
+    record = RecordedPolicy().model_copy(update=recorded_watch(RecordedPolicy(), found, 600))
     read = read_watched(RecordedPolicy.parse(record.wire()))
     assert (read.added, read.up, read.fenced) == (frozenset({3}), frozenset({0, 2, 3}), frozenset({1}))
     assert (lasting(read.down), lasting(read.cordoned)) == ({1: 120}, {2: 120})
@@ -212,11 +212,11 @@ def test_a_record_is_written_each_minute_and_when_something_changes() -> None:
     found = Watched()
     for tick in range(40):
         found = watch(found, seen, NONE, NONE, Few(20), at(15 * tick))
-        after = record.model_copy(update=recorded_watch(record, found))
+        after = record.model_copy(update=recorded_watch(record, found, 600))
         writes, record = writes + (after != record), after
     assert writes == 10
     found = watch(found, cluster(up(), up(), up(0)), NONE, NONE, Few(20), at(600))
-    assert record.model_copy(update=recorded_watch(record, found)).brokers == ()
+    assert record.model_copy(update=recorded_watch(record, found, 600)).brokers == ()
 
 
 # --- Levels ---
@@ -340,7 +340,7 @@ class History:
         seen = cluster(up(), up(), of, forwarded=counts)
         clock = at(self.now + self.offset, self.now + 7919.0 * self.process)
         self.watched = watch(self.watched, seen, NONE, NONE, Few(20), clock)
-        self.record = self.record.model_copy(update=recorded_watch(self.record, self.watched))
+        self.record = self.record.model_copy(update=recorded_watch(self.record, self.watched, AFTER))
         if counts:
             self.seen.append((self.now, self.process, self.state))
             self.check()
