@@ -79,6 +79,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
     case, seen, record = view.case, view.seen, view.record
     it, rank = case.it, RANKS[trigger.kind]
     down = down_now(seen, case.emptied)
+    lost = lasting(view.watched.down, it.lost_seconds) if seen.lists_fenced else frozenset[int]()
     most = trigger.broker_lost.max_brokers if trigger.broker_lost else 0
     running = list(case.running)
     if view.busy and record.plan:
@@ -95,7 +96,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
         racks=lost_racks(seen, brokers) if trigger.broker_lost else None,
         settled=view.watched.settled,
         settle_seconds=it.spec.settle_seconds,
-        fenced=down - lasting(view.watched.down, it.lost_seconds),
+        fenced=down - lost,
         running=running,
         users=case.users,
         foreign=seen.foreign,
