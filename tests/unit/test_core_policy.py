@@ -608,6 +608,23 @@ def test_a_plan_of_a_user_holds_a_decommission_of_a_broker_that_is_up() -> None:
     run.wait(lambda: run.created)
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_decommission_that_a_user_holds_up_holds_nothing_itself(begun: bool) -> None:
+    run, it = world(CORDONED)
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})
+    run.others = {5}
+    if begun:
+        run.wait(lambda: run.begun)
+    run.users = ["rebalance"]
+    run.apply(brokers=(4,), approval="NotRequired")
+    run.wait(lambda: run.on(5) == [])
+    run.rest(60)
+    assert it.outcomes == [("main-in-1", "Succeeded")]
+    assert (run.on(4) != [], "rebalance" in (run.objects["old"].message or "")) == (True, True)
+    run.users = []
+    run.wait(lambda: run.on(4) == [])
+
+
 def test_cordons_are_lifted_where_a_lost_broker_needs_their_room() -> None:
     run = Policies(orders((5, 1), (2, 5)), brokers=(1, 2, 4, 5))
     it = run.policy(LOST)

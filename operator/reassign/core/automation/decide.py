@@ -139,7 +139,8 @@ def decide_automation(
         )
         for it in sorted(policies.policies, key=lambda it: it.age_key)
     ]
-    ready = turn if not running else None
+    held_up = turn is not None and _waits_for_users(turn, seen, policies.users)
+    ready = None if running or held_up else turn
     decided, its, begins = _decide_policies(of_policies, policies.unread, ready, running, errors)
     found: dict[str, DecommissionDecision] = {}
     for case in cases:
@@ -237,17 +238,18 @@ def _in_turn(
         return replace(case, first=f"the BrokerDecommission {turn.name}")
     if before:
         return replace(case, yields=before.plan) if works else replace(case, first=f"the plan {before.plan}")
+    if not works and _waits_for_users(it, case.seen, users):
+        return replace(case, first=f"the plan of a user, {listed(sorted(users))},")
     if its and not works:
         return replace(case, retires=its.plan)
-    if users and not works and _is_up(case):
-        return replace(case, first=f"the plan of a user, {listed(sorted(users))},")
     return case
 
 
-def _is_up(case: DecommissionCase) -> bool:
-    """Whether one of its brokers is up."""
-    seen = case.seen
-    return not isinstance(seen, Problem) and any(seen.brokers[b].up for b in case.it.brokers if b in seen.brokers)
+def _waits_for_users(it: DecommissionResource, seen: BrokersSeen | Problem, users: Sequence[str]) -> bool:
+    """Whether plans of users go before one that has not begun: one of its brokers is up."""
+    if isinstance(seen, Problem) or not users:
+        return False
+    return any(seen.brokers[broker].up for broker in it.brokers & seen.brokers.keys())
 
 
 def _running(case: DecommissionCase) -> Running:
