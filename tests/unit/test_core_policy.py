@@ -608,6 +608,27 @@ def test_a_plan_of_a_user_holds_a_decommission_of_a_broker_that_is_up() -> None:
     run.wait(lambda: run.created)
 
 
+CLOSED = [{"cron": "0 0 1 1 *", "durationSeconds": 300}]
+
+
+@pytest.mark.parametrize("other", ["decommission", "policy"])
+def test_a_plan_that_waits_for_its_window_retires_no_other(other: str) -> None:
+    lost = {**LOST, "brokerLost": {"afterSeconds": 60}, "windows": CLOSED}
+    run, it = world(lost, CORDONED)
+    run.replicas.update({TopicPartition("big", n): (4, 1) for n in range(40)})
+    if other == "policy":
+        run.others = {4}
+    else:
+        run.apply(brokers=(4,), approval="NotRequired")
+    run.wait(lambda: run.begun)
+    run.brokers[5] = FENCED
+    run.wait(lambda: "waits: no window is open" in (it.trigger("lost").message or ""))
+    assert run.on(4) != []
+    run.wait(lambda: run.on(4) == [])
+    assert len([name for name in run.created if "lost" not in name]) == 1
+    assert "Retired" not in [outcome for _, outcome in it.outcomes]
+
+
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_decommission_that_a_user_holds_up_holds_nothing_itself(begun: bool) -> None:
     run, it = world(CORDONED)

@@ -281,8 +281,11 @@ def _begin(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: 
         said = awaited(it.spec.approved_digest, approved, digest, f"{plan.name}: {parts}", why_not(it, plan, found))
         return replace(view.say(name, said.message), approval=said.message, digest=digest)
     hold = hold_of(_case_of(view, trigger, brokers, waits=True), but=OF_PLANS_TO_COME)
-    if hold is None and (problem := windows_at(it.windows(name), case.now.time).problem):
-        hold = Hold(problem.reason, problem.message)
+    windows = windows_at(it.windows(name), case.now.time)
+    if hold is None and windows.problem:
+        hold = Hold(windows.problem.reason, windows.problem.message)
+    if hold is None and not windows.is_open and (view.busy or case.running):
+        hold = Hold(Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens_text}", windows.changes)
     if hold:
         return view.hold(name, hold).say(name, f"{plan.name} waits: {hold.message}")
     view = replace(view, begins=Running(plan.name, RANKS[plan.kind], it.uid))
