@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.decommission_world import B, C
+from tests.unit.decommission_world import A, B, C
 from tests.unit.policy_world import ADDED, CORDONED, LOST, NIGHTLY, Policing
 
 
@@ -129,3 +129,30 @@ def test_two_plans_of_owners_never_run_at_once(monkeypatch: pytest.MonkeyPatch) 
     assert max(map(len, running)) == 1
     assert {"old-1", "main-lost-2"} <= set().union(*running)
     assert (world.on(1), world.on(3), world.on(4), world.reason()) == ([], [], [], "Empty")
+
+
+def test_a_plan_of_a_policy_out_of_force_ends_before_another_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[ADDED], approval="NotRequired")
+    begun(world)
+    world.apply_policy("unreadable", triggers="all")
+    world.apply(approval="NotRequired")
+    world.tick(20)
+    assert world.ready_of() == "DuplicatePolicy"
+    assert ([*world.kafka.reassignments], world.reason()) == ([A], "PlanInProgress")
+    world.copies = True
+    world.tick(until=lambda: world.reason() == "Empty")
+    assert set(world.plans()) == {"main-out-1", "old-1"}
+
+
+def test_a_plan_that_no_record_knows_holds_a_balance(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[ADDED], approval="NotRequired", cooldownSeconds=0)
+    begun(world)
+    world.edit_policy(triggers=[{"name": "often", "schedule": {"cron": "* * * * *"}}])
+    record = world.obj("ReassignmentRecord", "uid-policy-main-0")
+    assert record
+    del world.kube.objects[record["metadata"]["uid"]]
+    world.watch()
+    world.restart()
+    world.tick(20)
+    assert world.trigger("often") == ("Held", "PlanInProgress")
+    assert world.plans() == ["main-out-1"]

@@ -163,6 +163,42 @@ def test_before_kafka_4_no_broker_is_seen_to_be_lost() -> None:
     assert (run.created, it.says("lost"), it.reason) == ([], ("Idle", "NotSupported"), "Idle")
 
 
+def test_before_kafka_4_a_broker_that_is_down_holds_a_balance() -> None:
+    run, it = world(NIGHTLY)
+    run.lists_fenced = False
+    uneven(run)
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.says("nightly") == ("Held", "ClusterUnsettled"))
+    run.rest(600)
+    assert (run.created, it.says("nightly")) == ([], ("Held", "ClusterUnsettled"))
+    run.brokers[5] = UP
+    run.wait(lambda: it.outcomes == [("main-nightly-1", "Succeeded")])
+
+
+def test_a_broker_that_was_lost_before_the_operator_began_is_replaced() -> None:
+    run = Policies(ROWS)
+    run.brokers[5] = GONE
+    it = run.policy(LOST)
+    run.rest(1770)
+    assert (it.says("lost"), run.created) == (("Waiting", None), [])
+    run.wait(lambda: it.outcomes == [("main-lost-1", "Succeeded")])
+    assert run.on(5) == []
+
+
+def test_of_two_lost_brokers_one_that_returns_ends_the_plan_of_both() -> None:
+    run, it = world({**LOST, "brokerLost": {"afterSeconds": 1800, "maxBrokers": 2}})
+    run.replicas.update({TopicPartition("big", n): (5, 4) for n in range(20)})
+    run.brokers[4] = run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.brokers[4] = UP
+    run.rest(285)
+    assert run.begun == ["main-lost-1-w1"]
+    left = run.on(4)
+    run.wait(lambda: run.on(5) == [])
+    assert it.outcomes[0] == ("main-lost-1", "Retired")
+    assert {*left} <= {*run.on(4)}, "no replica leaves the broker that is back"
+
+
 # --- brokersCordoned ---
 
 
@@ -580,6 +616,44 @@ def test_a_plan_of_a_user_holds_a_decommission_of_a_broker_that_is_up() -> None:
     assert (it.reason, run.created) == ("PlanInProgress", [])
     run.brokers[5] = FENCED
     run.wait(lambda: run.created)
+
+
+CLOSED = [{"cron": "0 0 1 1 *", "durationSeconds": 300}]
+
+
+@pytest.mark.parametrize("other", ["decommission", "policy"])
+def test_a_plan_that_waits_for_its_window_retires_no_other(other: str) -> None:
+    lost = {**LOST, "brokerLost": {"afterSeconds": 60}, "windows": CLOSED}
+    run, it = world(lost, CORDONED)
+    run.replicas.update({TopicPartition("big", n): (4, 1) for n in range(40)})
+    if other == "policy":
+        run.others = {4}
+    else:
+        run.apply(brokers=(4,), approval="NotRequired")
+    run.wait(lambda: run.begun)
+    run.brokers[5] = FENCED
+    run.wait(lambda: "waits: no window is open" in (it.trigger("lost").message or ""))
+    assert run.on(4) != []
+    run.wait(lambda: run.on(4) == [])
+    assert len([name for name in run.created if "lost" not in name]) == 1
+    assert "Retired" not in [outcome for _, outcome in it.outcomes]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_decommission_that_a_user_holds_up_holds_nothing_itself(begun: bool) -> None:
+    run, it = world(CORDONED)
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})
+    run.others = {5}
+    if begun:
+        run.wait(lambda: run.begun)
+    run.users = ["rebalance"]
+    run.apply(brokers=(4,), approval="NotRequired")
+    run.wait(lambda: run.on(5) == [])
+    run.rest(60)
+    assert it.outcomes == [("main-in-1", "Succeeded")]
+    assert (run.on(4) != [], "rebalance" in (run.objects["old"].message or "")) == (True, True)
+    run.users = []
+    run.wait(lambda: run.on(4) == [])
 
 
 def test_cordons_are_lifted_where_a_lost_broker_needs_their_room() -> None:

@@ -110,11 +110,25 @@ def test_a_cordon_that_is_not_known_for_a_while_changes_nothing() -> None:
     assert watched(unknown, unknown).cordoned == {}
 
 
-@pytest.mark.parametrize(("age", "seconds"), [(120, 60), (121, 0), (None, 60)])
-def test_a_cordon_that_was_asked_for_long_ago_is_not_known(age: float | None, seconds: float) -> None:
-    known = cluster(up(cordoned=True))
-    asked = replace(known, cordons_at=None if age is None else 60 - age)
-    assert lasting(watched(known, asked).cordoned) == {0: seconds}
+@pytest.mark.parametrize(("age", "counts"), [(120, True), (121, False), (None, True)])
+def test_a_cordon_that_was_asked_for_long_ago_is_not_known(age: float | None, counts: bool) -> None:
+    asked = cluster(up(cordoned=True), cordons_at=None if age is None else 60 - age)
+    assert bool(watch(Watched(), asked, NONE, NONE, None, at(60)).cordoned) is counts
+
+
+def test_a_cordon_counts_from_one_reading_to_the_next() -> None:
+    read, again = (cluster(up(cordoned=True), cordons_at=when) for when in (0.0, 61.0))
+    assert lasting(watched(read, read, read, every=40).cordoned) == {0: 0}
+    assert lasting(watched(read, read, read, again, every=40).cordoned) == {0: 61}
+
+
+def test_a_cordon_of_ours_that_was_lifted_is_not_one_of_others() -> None:
+    read, lifted = cluster(up(cordoned=True), cordons_at=0.0), cluster(up(cordoned=False), cordons_at=61.0)
+    ours = watch(Watched(), read, {0}, NONE, None, at(0))
+    stale = watch(ours, read, NONE, NONE, None, at(62))
+    stale = watch(stale, read, NONE, NONE, None, at(118))
+    assert lasting(stale.cordoned) == {0: 0}
+    assert watch(stale, lifted, NONE, NONE, None, at(121)).cordoned == {}
 
 
 def test_what_reached_no_controller_counts_for_nothing() -> None:

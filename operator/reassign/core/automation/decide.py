@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from reassign.core.automation.approval import at_work, is_moving, may_begin
 from reassign.core.automation.arbiter import Rank, Running, retires
-from reassign.core.automation.case import DecommissionCase, wanted_cordons
+from reassign.core.automation.case import DecommissionCase, plan_of, wanted_cordons
 from reassign.core.automation.conditions import Standing, status_of
 from reassign.core.automation.decommission import decide_decommission
 from reassign.core.automation.model import (
@@ -24,7 +24,14 @@ from reassign.core.automation.model import (
     WorkedOut,
 )
 from reassign.core.automation.policy import decide_policy
-from reassign.core.automation.policy_case import PlanOwner, PolicyCase, PolicyDecision, PolicyResource, PolicyStep
+from reassign.core.automation.policy_case import (
+    PlanOwner,
+    PolicyCase,
+    PolicyDecision,
+    PolicyResource,
+    PolicyStep,
+    running_of,
+)
 from reassign.core.automation.policy_conditions import stalled, unjudged
 from reassign.core.automation.timers import Timer
 from reassign.core.automation.watch import Watched
@@ -139,7 +146,8 @@ def decide_automation(
         )
         for it in sorted(policies.policies, key=lambda it: it.age_key)
     ]
-    ready = turn if not running else None
+    held_up = turn is not None and _waits_for_users(turn, seen, policies.users)
+    ready = None if running or held_up else turn
     decided, its, begins = _decide_policies(of_policies, policies.unread, ready, running, errors)
     found: dict[str, DecommissionDecision] = {}
     for case in cases:
@@ -174,11 +182,15 @@ def _decide_policies(
 ) -> tuple[dict[str, PolicyDecision], Running | None, Running | None]:
     """Decide about policies; return too the plan of one that is under way, and the one that may begin.
 
+    What has begun of a plan comes to its end before another one begins, also where its policy is not in force any more.
+
     The oldest policy alone is in force, and none beside one that is `unread`. `ready` is the decommission that could
     begin, `running` are those at work.
     """
     decided: dict[str, PolicyDecision] = {}
     in_force = next((case for case in cases if not (case.it.deleted or unread)), None)
+    ending = [plan for case in cases if case is not in_force and (plan := _in_flight(case))]
+    running = [*running, *ending]
     before = f"{in_force.it.name} of the same KafkaCluster is older, and alone in force" if in_force else None
     if unread:
         before = f"{unread[0]} of the same KafkaCluster cannot be read, and may have a plan"
@@ -189,32 +201,36 @@ def _decide_policies(
                 decided[case.it.uid] = decide_policy(replace(case, before=before))
                 continue
             # what it would do if it were not its turn says what it waits for
-            asked = decide_policy(replace(case, turn=ANOTHER))
+            asked = decide_policy(replace(case, turn=ANOTHER, running=running))
             its, begins = asked.running, asked.begins
-            decided[case.it.uid] = decide_policy(_of_policy(case, ready, running, its, begins))
+            decided[case.it.uid] = decide_policy(_of_policy(replace(case, running=running), ready, its, begins))
         except Exception as error:
             errors[case.it.uid] = error
+            its, begins = _in_flight(case), None
             problem = bug_problem(error, "this one from being served")
             status = unjudged(case, stalled(problem.reason, problem.message))
             lifts = case.it.record.lifts_cordons
             decided[case.it.uid] = PolicyDecision([], status, case.watched, lifts_cordons=lifts)
-    return decided, its, begins
+    return decided, next(iter(ending), its), begins
+
+
+def _in_flight(case: PolicyCase) -> Running | None:
+    """Return the plan of a policy that is not in force, or that cannot be judged, while it has moves in flight."""
+    plan = case.it.record.plan
+    found = plan_of(case.plans, plan, case.it.uid)
+    return running_of(case.it, plan) if plan and found and found.moving else None
 
 
 def _of_policy(
-    case: PolicyCase,
-    ready: DecommissionResource | None,
-    running: Sequence[Running],
-    its: Running | None,
-    begins: Running | None,
+    case: PolicyCase, ready: DecommissionResource | None, its: Running | None, begins: Running | None
 ) -> PolicyCase:
     """Return the case of a policy with whose turn it is, and what its plan yields to."""
     wanted = its or begins
     if wanted is None:
         return case
-    if running:
+    if case.running:
         stays = its is not None and retires(its.rank, Rank.DECOMMISSION)
-        return case if stays else replace(case, turn=running[0].plan)
+        return case if stays else replace(case, turn=case.running[0].plan)
     if ready is None or retires(wanted.rank, Rank.DECOMMISSION):
         return case
     name = f"the BrokerDecommission {ready.name}"
@@ -237,17 +253,18 @@ def _in_turn(
         return replace(case, first=f"the BrokerDecommission {turn.name}")
     if before:
         return replace(case, yields=before.plan) if works else replace(case, first=f"the plan {before.plan}")
+    if not works and _waits_for_users(it, case.seen, users):
+        return replace(case, first=f"the plan of a user, {listed(sorted(users))},")
     if its and not works:
         return replace(case, retires=its.plan)
-    if users and not works and _is_up(case):
-        return replace(case, first=f"the plan of a user, {listed(sorted(users))},")
     return case
 
 
-def _is_up(case: DecommissionCase) -> bool:
-    """Whether one of its brokers is up."""
-    seen = case.seen
-    return not isinstance(seen, Problem) and any(seen.brokers[b].up for b in case.it.brokers if b in seen.brokers)
+def _waits_for_users(it: DecommissionResource, seen: BrokersSeen | Problem, users: Sequence[str]) -> bool:
+    """Whether plans of users go before one that has not begun: one of its brokers is up."""
+    if isinstance(seen, Problem) or not users:
+        return False
+    return any(seen.brokers[broker].up for broker in it.brokers & seen.brokers.keys())
 
 
 def _running(case: DecommissionCase) -> Running:

@@ -79,6 +79,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
     case, seen, record = view.case, view.seen, view.record
     it, rank = case.it, RANKS[trigger.kind]
     down = down_now(seen, case.emptied)
+    lost = lasting(view.watched.down, it.lost_seconds) if seen.lists_fenced else frozenset[int]()
     most = trigger.broker_lost.max_brokers if trigger.broker_lost else 0
     running = list(case.running)
     if view.busy and record.plan:
@@ -95,7 +96,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
         racks=lost_racks(seen, brokers) if trigger.broker_lost else None,
         settled=view.watched.settled,
         settle_seconds=it.spec.settle_seconds,
-        fenced=down - lasting(view.watched.down, it.lost_seconds),
+        fenced=down - lost,
         running=running,
         users=case.users,
         foreign=seen.foreign,
@@ -280,8 +281,11 @@ def _begin(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: 
         said = awaited(it.spec.approved_digest, approved, digest, f"{plan.name}: {parts}", why_not(it, plan, found))
         return replace(view.say(name, said.message), approval=said.message, digest=digest)
     hold = hold_of(_case_of(view, trigger, brokers, waits=True), but=OF_PLANS_TO_COME)
-    if hold is None and (problem := windows_at(it.windows(name), case.now.time).problem):
-        hold = Hold(problem.reason, problem.message)
+    windows = windows_at(it.windows(name), case.now.time)
+    if hold is None and windows.problem:
+        hold = Hold(windows.problem.reason, windows.problem.message)
+    if hold is None and not windows.is_open and (view.busy or case.running):
+        hold = Hold(Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens_text}", windows.changes)
     if hold:
         return view.hold(name, hold).say(name, f"{plan.name} waits: {hold.message}")
     view = replace(view, begins=Running(plan.name, RANKS[plan.kind], it.uid))

@@ -97,6 +97,8 @@ def watch(
     count = {broker: found for broker, found in seen.brokers.items() if broker not in ignored}
     down = {broker for broker, found in count.items() if found.holds and not found.up}
     known = _is_recent(seen.cordons_at, now, GREATEST_GAP_SECONDS)
+    # between two readings a cordon may be lifted: the time of the last one counts
+    as_read = now if seen.cordons_at is None else Clock(seen.cordons_at, now.time)
     cordoned = {
         broker: found.cordoned if known else None
         for broker, found in count.items()
@@ -109,7 +111,7 @@ def watch(
     changed = before.settled is None or _unsettles(before, up, fenced, seen, ignored)
     return Watched(
         down=_timers(before.down, dict.fromkeys(down, True), now),
-        cordoned=_timers(before.cordoned, cordoned, now),
+        cordoned=_timers(before.cordoned, cordoned, as_read),
         added=added,
         added_for=observed(before.added_for if same else None, bool(added), now),
         settled=observed(None if changed else before.settled, True, now),
