@@ -1,4 +1,4 @@
-"""Random objects for the arbiter: policies and decommissions at any stage of theirs, together, on brokers in any state."""
+"""Random objects for the arbiter: policies and decommissions at any stage, together, on brokers in any state."""
 
 from __future__ import annotations
 
