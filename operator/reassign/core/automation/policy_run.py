@@ -63,7 +63,7 @@ def _come_to_its_end(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen
     if found is None:
         return view.list_plan(plan, None, PlanOutcome.DELETED)
     if found.done:
-        return view
+        return view.list_plan(plan, found, PlanOutcome.SUCCEEDED)
     if found.ends or not (found.plan.retired or found.plan.deleted):
         view = replace(view, busy=True).say(plan.trigger, f"{plan.name} starts nothing more, and comes to its end")
         return view if found.plan.deleted else view.act(RetirePlan(found.plan))
