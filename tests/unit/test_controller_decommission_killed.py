@@ -25,6 +25,7 @@ def test_a_life_is_the_same(monkeypatch: pytest.MonkeyPatch, failure: str) -> No
         assert [name for name in world.kube.made if name.startswith("ReassignmentPlan")] == ["ReassignmentPlan old-1"]
         assert (world.plans(), len(world.waves())) == (["old-1"], 2)
         assert world.record()["approval"]["begunBytes"] == 200
+        assert [made["outcome"] for made in world.status()["plans"]] == ["Succeeded"]
         world.assert_nothing_left(unregistered=[1])
 
     assert tried(monkeypatch, approved, live, failure) > 60

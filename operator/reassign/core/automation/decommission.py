@@ -327,7 +327,7 @@ def _after_plan(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
     if found is None:
         return _listing(_without_plan(view, seen), _deleted(view, plan))
     if found.done:
-        return _without_plan(view, seen)
+        return _listing(_without_plan(view, seen), _listed(view, found, PlanOutcome.SUCCEEDED, begun=True))
     if not plan.approved:
         steps = [] if found.plan.deleted else [DeletePlan(found.plan)]
         return view.decided(steps, Standing(Reason.PLANNING, f"{plan.name} is being deleted"))
