@@ -353,8 +353,9 @@ class History:
     clock_set: bool = False
 
     def change(self, state: str) -> None:
-        self.state = state
-        self.changes.append((self.now, state))
+        is_new = state == "new" and self.seen and self.seen[-1][2] == "down"
+        self.state = "up" if is_new else state  # it was seen down with replicas, and comes back with them
+        self.changes.append((self.now, self.state))
 
     def restart(self) -> None:
         self.process += 1
