@@ -7,7 +7,7 @@ VENV := .venv/.made-from-$(firstword $(shell sha256sum requirements.lock))
 
 export BROKERS CONTROLLERS KAFKA_VERSION KAFKA_PORT PLATFORM ARGOCD REGISTRY TAG
 
-.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e explore demo demo-plan demo-decommission demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-decommission bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
+.PHONY: help venv prepare up down check format test test-unit test-api test-kafka test-fleet test-images test-argocd test-monitoring test-e2e explore demo demo-plan demo-decommission demo-life demo-fleet demo-gitops screenshots soak bench-reaction bench-operator bench-decommission bench-policy bench-throttle bench-failover bench-takeover bench-makespan bench-planner bench-memory bench-fleet bench-fleet-pods crds docs lock lock-debian image release
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z0-9 -]+):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "%-17s  %s\n", $$1, $$2 }'
@@ -65,6 +65,10 @@ demo-decommission: BROKERS = 6
 demo-decommission: up  ## watch a broker emptied, stopped, unregistered and replaced, and no record lost
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_decommission
 
+demo-life: BROKERS = 6
+demo-life: up  ## watch a policy fill a new broker, replace a lost one, and stop when one comes back
+	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_life
+
 demo-fleet: BROKERS = 4
 demo-fleet: up  ## watch a fleet planned on Spark, and the platform's plan carried out
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_fleet
@@ -88,6 +92,9 @@ bench-operator: $(VENV)  ## the operator beside the stock tool, on its own broke
 
 bench-decommission: $(VENV)  ## how soon a broker is planned, and called empty; what that costs
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.decommission $(OPTIONS)
+
+bench-policy: $(VENV)  ## what an idle policy costs, and how soon a trigger has its plan
+	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.policy $(OPTIONS)
 
 bench-throttle: $(VENV)  ## the rate of a throttled 100 MB move beside its throttle, on brokers of its own
 	@PYTHONPATH=operator:deploy/local:. $(PYTHON) -m tests.benchmarks.throttle

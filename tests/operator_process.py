@@ -17,6 +17,7 @@ from typing import Any
 from localplatform.processes import free_port, wait_until
 
 ROOT = Path(__file__).parents[1]
+CONTROLLER = "reassign.controller"
 GRACE_SECONDS = 30
 """A pod's terminationGracePeriodSeconds, after which it is killed."""
 
@@ -24,17 +25,17 @@ GRACE_SECONDS = 30
 class OperatorProcess:
     """A process of the operator; it writes its log into a file."""
 
-    def __init__(self, name: str, kubeconfig: Path, directory: Path, **settings: str) -> None:
+    def __init__(self, name: str, kubeconfig: Path, directory: Path, module: str = CONTROLLER, **settings: str) -> None:
         self.name, self.port, self._log = name, free_port(), directory / f"{name}.log"
         environment = os.environ | {
             "KUBECONFIG": str(kubeconfig),
-            "PYTHONPATH": str(ROOT / "operator"),
+            "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}",
             "POD_NAME": name,
             "REASSIGN_HTTP_PORT": str(self.port),
             **settings,
         }
         with self._log.open("w") as log:
-            command = [sys.executable, "-m", "reassign.controller"]
+            command = [sys.executable, "-m", module]
             self._process = subprocess.Popen(command, env=environment, stderr=log, cwd=directory)
 
     def send(self, number: signal.Signals) -> None:
@@ -85,9 +86,11 @@ class OperatorProcess:
 
 
 @contextmanager
-def running(name: str, kubeconfig: Path, directory: Path, **settings: str) -> Iterator[OperatorProcess]:
+def running(
+    name: str, kubeconfig: Path, directory: Path, module: str = CONTROLLER, **settings: str
+) -> Iterator[OperatorProcess]:
     """A process that is gone after the block."""
-    process = OperatorProcess(name, kubeconfig, directory, **settings)
+    process = OperatorProcess(name, kubeconfig, directory, module, **settings)
     try:
         yield process
     finally:

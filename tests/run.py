@@ -27,11 +27,12 @@ LEAST_FREE = 0.15
 """Share of the disk that tests need to be free when they begin: 10 % as any move does, and what they write."""
 PARTS = {
     "e2e": ("e2e", "-k", "not test_spark"),
-    "kafka": ("kafka", "-k", "not 4.1.2 and not test_decommissions"),
+    "kafka": ("kafka", "-k", "not 4.1.2 and not test_decommissions and not test_policies"),
     "unit": ("unit",),
     "fleet": ("fleet",),
     "api": ("api",),
     "decommissions": ("kafka", "-k", "test_decommissions and not 4.1.2"),
+    "policies": ("kafka", "-k", "test_policies"),
     "kafka 4.1.2": ("kafka", "-k", "4.1.2"),
     "spark pods": ("e2e", "-k", "test_spark"),
     "images": ("images",),
@@ -40,8 +41,8 @@ PARTS = {
 }
 """By name, the folder and pytest's options, in the order in which they begin: the longest first, and `unit`, which
 compiles what plans, before others plan much. Each version of Kafka has brokers of its own, and so have the tests of
-decommissions, which stop them; Spark's pods share the
-platform, and leave its brokers and its operator alone."""
+decommissions and of policies, which stop them; Spark's pods share the platform, and leave its brokers and its operator
+alone."""
 AT_ONCE = 3
 SLOWEST = 20
 MESSAGE = 1000

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka.admin import NewTopic
 
@@ -28,10 +29,7 @@ def main(*arguments: str) -> int:
     scale = next((float(a.removeprefix("scale=")) for a in arguments if a.startswith("scale=")), 1.0)
     with apart(BROKERS) as bench:
         topics = [f"topic-{number:04}" for number in range(int(TOPICS * scale))]
-        for first in range(0, len(topics), AT_ONCE):
-            new = [_topic(number, topics[number]) for number in range(first, min(first + AT_ONCE, len(topics)))]
-            bench.kafka.ask(lambda admin, new=new: admin.create_topics(new))
-        time.sleep(20)  # what the brokers still do
+        create(bench, {name: [5 if n < ON_IT else n % 5, (n + 1) % 5] for n, name in enumerate(topics)})
         before = idle_cores(bench)
         planned, emptied = decommission(bench, topics[:ON_IT])
         after = idle_cores(bench)
@@ -43,33 +41,47 @@ def main(*arguments: str) -> int:
     return 0 if all(within) else 1
 
 
-def _topic(number: int, name: str) -> NewTopic:
-    return NewTopic(name, 1, replica_assignment=[[5 if number < ON_IT else number % 5, (number + 1) % 5]])
+def create(bench: Apart, topics: Mapping[str, Sequence[int]]) -> None:
+    """Make topics of one partition with these replicas, and wait until the brokers are idle."""
+    new = [NewTopic(name, 1, replica_assignment=[list(replicas)]) for name, replicas in topics.items()]
+    for first in range(0, len(new), AT_ONCE):
+        bench.kafka.ask(lambda admin, first=first: admin.create_topics(new[first : first + AT_ONCE]))
+    time.sleep(20)  # what the brokers still do
 
 
 def decommission(bench: Apart, topics: list[str]) -> tuple[float, float]:
     """Return the seconds until its plan's object was there, and from its last replica until it was Empty."""
     spec = {"clusterRef": {"name": CLUSTER}, "brokers": [5], "approval": "NotRequired"}
     metadata = {"name": NAME, "namespace": NAMESPACE}
-    began = time.monotonic()
-    bench.apply(
-        {"apiVersion": "kafka.reassign.dev/v1alpha1", "kind": "BrokerDecommission", "metadata": metadata, "spec": spec}
-    )
-    plan = f"{API}/reassignmentplans/{NAME}-1"
-    made = eventually("its plan is there", lambda: bench.api.get(plan) is not None, 120, 0.05) - began
+    obj = {
+        "apiVersion": "kafka.reassign.dev/v1alpha1",
+        "kind": "BrokerDecommission",
+        "metadata": metadata,
+        "spec": spec,
+    }
+    made = seconds_to_plan(bench, NAME, f"{NAME}-1", lambda: bench.apply(obj))
     gone = eventually("its replicas are gone", lambda: not any(on_it(bench, topic) for topic in topics), 300, 0.5)
     empty = eventually("it is Empty", lambda: bench.condition(NAME, "Empty", "brokerdecommission"), 300)
-    return made - planning_seconds(bench), empty - gone
+    return made, empty - gone
 
 
 def on_it(bench: Apart, topic: str) -> bool:
     return any(5 in replicas for replicas in bench.replicas(topic).values())
 
 
-def planning_seconds(bench: Apart) -> float:
+def seconds_to_plan(bench: Apart, owner: str, plan: str, start: Callable[[], object]) -> float:
+    """Return the seconds from then until the plan's object is there, less those that it took to be worked out."""
+    began = time.monotonic()
+    start()
+    path = f"{API}/reassignmentplans/{plan}"
+    made = eventually("its plan is there", lambda: bench.api.get(path) is not None, 120, 0.05)
+    return made - began - _planning_seconds(bench, owner)
+
+
+def _planning_seconds(bench: Apart, owner: str) -> float:
     """Return how long the plan took to be worked out, by the operator's log."""
     lines = map(json.loads, filter(lambda line: line.startswith("{"), bench.log().splitlines()))
-    planned = (line["seconds"] for line in lines if line["event"] == "planned" and line["resource"].endswith(NAME))
+    planned = (line["seconds"] for line in lines if line["event"] == "planned" and line["resource"].endswith(owner))
     return float(next(planned))
 
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import itertools
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
-from localplatform.brokers import DEFAULT_VERSION, running
-from localplatform.controlplane import api_server
+from localplatform.brokers import DEFAULT_VERSION
 from localplatform.processes import wait_until
-from tests.api.conftest import CRDS
-from tests.api.kubectl import Kubectl
+from tests.kafka.automation import CORDON, SECONDS, Automation, automation, condition, ready
 from tests.kafka.conftest import CHOSEN, OLDER
-from tests.kafka.decommissioning import CORDON, SECONDS, Decommissioning, condition, ready
 
 FREE = {"approval": "NotRequired"}
 SLOW = {"throttle": {"interBroker": "1Ki"}}
@@ -23,20 +19,14 @@ SLOW = {"throttle": {"interBroker": "1Ki"}}
 
 
 @pytest.fixture(scope="module", params=[CHOSEN] if CHOSEN else [DEFAULT_VERSION, OLDER])
-def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Decommissioning]:
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Automation]:
     """Six brokers, one version at a time."""
-    with ExitStack() as stack:
-        api = stack.enter_context(api_server(tmp_path_factory.mktemp("api")))
-        kubectl = Kubectl(api)
-        kubectl("apply", "--server-side", "-f", str(CRDS))
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=5m")
-        place = tmp_path_factory.mktemp("brokers")
-        brokers = stack.enter_context(running(place, request.param, brokers=6, controllers=1))
-        yield Decommissioning(brokers, api, tmp_path_factory.mktemp("operators"), stack)
+    with automation(request.param, tmp_path_factory) as found:
+        yield found
 
 
 @pytest.fixture
-def world(shared: Decommissioning) -> Iterator[Decommissioning]:
+def world(shared: Automation) -> Iterator[Automation]:
     yield shared
     if not shared.operator.running:
         shared.start_operator()
@@ -44,7 +34,7 @@ def world(shared: Decommissioning) -> Iterator[Decommissioning]:
 
 
 @pytest.mark.any_version
-def test_a_broker_is_emptied_stopped_unregistered_and_comes_back(world: Decommissioning) -> None:
+def test_a_broker_is_emptied_stopped_unregistered_and_comes_back(world: Automation) -> None:
     """Topics are made all the time; one has a replica on the broker though it is cordoned no earlier than approved."""
     world.kafka.create("orders", [[5, 0, 1], [1, 5, 2], [2, 3, 4]], 200_000)
     numbers = itertools.count()
@@ -68,7 +58,7 @@ def test_a_broker_is_emptied_stopped_unregistered_and_comes_back(world: Decommis
 
 
 @pytest.mark.any_version
-def test_a_scale_in_as_strimzi_does_it(world: Decommissioning) -> None:
+def test_a_scale_in_as_strimzi_does_it(world: Automation) -> None:
     """A pod is removed only when its broker is empty; a reconciliation resets what it does not know, again and again.
 
     Strimzi refuses to remove a broker that has replicas, and writes the configurations that it knows every two minutes.
@@ -91,7 +81,7 @@ def test_a_scale_in_as_strimzi_does_it(world: Decommissioning) -> None:
 
 
 @pytest.mark.any_version
-def test_a_process_that_is_killed_in_mid_wave_is_followed_by_another(world: Decommissioning) -> None:
+def test_a_process_that_is_killed_in_mid_wave_is_followed_by_another(world: Automation) -> None:
     world.kafka.create("orders", [[5, 0], [1, 5], [2, 5]], 8_000_000)
     name = world.retire(**FREE, template={"throttle": {"interBroker": "1Mi"}})
     assert wait_until(lambda: "Adding" in world.brokers.tool("topics", "--describe", "--topic", "orders"), SECONDS)
@@ -103,7 +93,7 @@ def test_a_process_that_is_killed_in_mid_wave_is_followed_by_another(world: Deco
 
 
 @pytest.mark.any_version
-def test_deleted_in_mid_wave_it_takes_all_back(world: Decommissioning) -> None:
+def test_deleted_in_mid_wave_it_takes_all_back(world: Automation) -> None:
     world.kafka.create("orders", [[5, 0], [1, 5], [2, 5]], 8_000_000)
     before = world.kafka.replicas("orders")
     name = world.retire(**FREE, template=SLOW)
@@ -115,7 +105,7 @@ def test_deleted_in_mid_wave_it_takes_all_back(world: Decommissioning) -> None:
 
 
 @pytest.mark.any_version
-def test_a_broker_that_was_down_from_the_start(world: Decommissioning) -> None:
+def test_a_broker_that_was_down_from_the_start(world: Automation) -> None:
     """It has the only replica of one topic, which stays and is named; without that it is empty by metadata alone.
 
     Until it counts as lost, that topic keeps all moves from beginning (pauseWhen).
@@ -135,7 +125,7 @@ def test_a_broker_that_was_down_from_the_start(world: Decommissioning) -> None:
 
 
 @pytest.mark.any_version
-def test_two_of_them_go_one_after_the_other_and_fill_neither(world: Decommissioning) -> None:
+def test_two_of_them_go_one_after_the_other_and_fill_neither(world: Automation) -> None:
     world.kafka.create("orders", [[4, 5], [5, 4], [0, 5], [1, 4]], 100_000)
     one, other = world.retire("first", [5], **FREE), world.retire("second", [4], **FREE)
     world.until_ready(one, "Empty")
@@ -153,7 +143,7 @@ def test_two_of_them_go_one_after_the_other_and_fill_neither(world: Decommission
     [([77], "UnknownBroker"), ([0, 1, 2, 3, 4, 5], "NotEnoughBrokers"), ([2, 3, 4, 5], "NotEnoughBrokers")],
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_cordoned(
-    world: Decommissioning, brokers: list[int], reason: str
+    world: Automation, brokers: list[int], reason: str
 ) -> None:
     world.kafka.create("orders", [[0, 1, 2]])
     name = world.retire("cannot", brokers, **FREE)
@@ -163,7 +153,7 @@ def test_what_cannot_be_done_is_said_and_nothing_is_cordoned(
     assert world.kubectl.json("get", "krp")["items"] == []
 
 
-def test_without_cordons_it_goes_on_and_says_why(world: Decommissioning) -> None:
+def test_without_cordons_it_goes_on_and_says_why(world: Automation) -> None:
     """Kafka before 4.3 does not know them, and takes the configuration without a word; others do as they are asked."""
     supported = tuple(map(int, world.brokers.version.split("."))) >= (4, 3)
     world.kafka.create("orders", [[5, 0], [1, 5]], 1000)

@@ -1,4 +1,4 @@
-"""What the demo of a decommission stands on: brokers that come and go, and clients that miss what is lost."""
+"""What demos of brokers that come and go stand on: such brokers, and clients that miss what is lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from localplatform.traffic import Traffic
+from localplatform.traffic import Made, Reader, Traffic
 from localplatform.workload import Workload
 from tests.kafka.harness import Kafka, eventually
 
@@ -36,3 +36,17 @@ def test_records_that_are_lost_are_missed(kafka: Kafka) -> None:
     admin.delete_records([before])[before].result(20)
     assert traffic.lost() == {place: {min(written)}}
     Workload(servers).delete({topic for topic, _ in traffic.acknowledged})
+
+
+def test_a_reader_misses_what_it_has_not_read(kafka: Kafka) -> None:
+    servers, topic = kafka.brokers.bootstrap_servers, "read-all-the-time"
+    Workload(servers).create(topic, [[0, 1], [1, 2]])
+    traffic = Traffic(servers, "traffic", made=[Made(topic, 0)], topic_seconds=None)
+    reader = Reader(traffic)
+    with reader.going_on(), traffic.going_on():
+        eventually(lambda: traffic.count > 20)
+    assert {of for of, _ in traffic.acknowledged} == {topic}
+    assert reader.unread() == {}
+    traffic.acknowledged[topic, 0].add(-1)
+    assert reader.unread() == {(topic, 0): {-1}}
+    Workload(servers).delete([topic])

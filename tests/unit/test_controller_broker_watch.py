@@ -7,12 +7,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from math import inf
 
 import pytest
 
 from reassign.controller.plans import broker_watch
 from reassign.controller.plans.broker_watch import READING_SECONDS, RETRY_SECONDS, BrokerWatch
-from reassign.core.automation.seen import BrokersRead
+from reassign.core.automation.seen import BrokersRead, CordonsRead
 from reassign.core.model.layout import Layout, layout_seen
 from reassign.core.model.problem import Problem, error_problem
 from reassign.core.model.snapshot import Broker, Snapshot, TopicPartition
@@ -31,6 +32,7 @@ class Watched:
         self.now = 1000.0
         self.kafka = SimKafka({TopicPartition("a", 0): (1, 2)})
         self.read: list[float] = []
+        self.cordons_read: list[float] = []
         self.asked: list[set[int]] = []
         self.closed = self.woken = 0
         self.ended = asyncio.Event()
@@ -62,12 +64,18 @@ class Watched:
         self.asked.append({*logs_of(found)})
         return BrokersRead(found)
 
+    async def observe_cordons(self) -> tuple[str, dict[int, bool | None]]:
+        self.cordons_read.append(self.now)
+        if self.fails:
+            raise self.fails
+        return self.cluster_id, {1: True}
+
     @property
     def snapshot(self) -> Snapshot:
         return replace(self.kafka.snapshot(), lists_fenced=True)
 
-    def look(self, emptied: Collection[int] = (1,)) -> float | None:
-        return self.watch.look(WAY, "sim", emptied, self.snapshot, SECONDS, self._wake)
+    def look(self, emptied: Collection[int] = (1,), cordons: float = inf) -> float | None:
+        return self.watch.look(WAY, "sim", emptied, self.snapshot, SECONDS, self._wake, cordons)
 
     def _wake(self) -> None:
         self.woken += 1
@@ -221,5 +229,57 @@ def test_the_logs_that_are_read_are_those_of_the_emptied(watched: Watched) -> No
         watched.look([1, 2])
         await watched.settled()
         assert watched.asked == [{1, 2}]
+
+    asyncio.run(looks())
+
+
+def test_cordons_are_read_in_between(watched: Watched) -> None:
+    async def looks() -> None:
+        await watched.reading()
+        watched.now += 4
+        assert watched.look(cordons=5) == 1
+        watched.now += 1
+        assert watched.look(cordons=5) is None
+        await watched.settled()
+        assert watched.look(cordons=5) == 5
+        assert (watched.read, watched.cordons_read, watched.woken) == ([1000.0], [1005.0], 2)
+        assert watched.watch.memory.cordons == CordonsRead({1: True}, 1005.0)
+        watched.now += SECONDS - 5
+        assert watched.look(cordons=5) is None
+        await watched.settled()
+        assert watched.look(cordons=5) == 5  # all was read, and cordons with it
+        assert (len(watched.read), len(watched.cordons_read)) == (2, 1)
+
+    asyncio.run(looks())
+
+
+def test_after_a_reading_of_cordons_that_failed_all_is_read(watched: Watched) -> None:
+    async def looks() -> None:
+        await watched.reading()
+        watched.now += 5
+        watched.fails = ClusterError(Reason.CLUSTER_UNREACHABLE, "no broker answers")
+        watched.look(cordons=5)
+        await watched.settled()
+        watched.fails = None
+        watched.now += RETRY_SECONDS
+        watched.look(cordons=60)
+        assert watched.watch.failed
+        await watched.settled()
+        watched.look(cordons=60)
+        assert (watched.watch.failed, len(watched.read)) == (None, 2)
+
+    asyncio.run(looks())
+
+
+def test_cordons_of_another_cluster_are_not_taken_over(watched: Watched) -> None:
+    async def looks() -> None:
+        await watched.reading()
+        watched.now += 5
+        watched.cluster_id = "another"
+        watched.look(cordons=5)
+        await watched.settled()
+        watched.look(cordons=5)
+        assert watched.watch.failed
+        assert watched.watch.memory.cordons.at == 1000.0
 
     asyncio.run(looks())

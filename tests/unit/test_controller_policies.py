@@ -393,7 +393,7 @@ def test_an_idle_policy_reads_seldom_and_writes_at_most_once_a_minute(monkeypatc
     assert world.brokers.readings - readings == 4
     assert 15 <= world.brokers.cordon_readings - cordons <= 20
     assert len(world.kube.writes) - writes <= 20
-    assert {what.split()[0] for what in world.kube.writes[writes:]} == {"record"}
+    assert {what.split()[0] for what in world.kube.writes[writes:]} <= {"record"}
 
 
 def test_replicas_are_counted_every_15_seconds_while_a_broker_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.decommission_world import A
+from tests.unit.decommission_world import A, B, C
 from tests.unit.policy_world import ADDED, CORDONED, LOST, NIGHTLY, Policing
 
 
@@ -72,6 +72,28 @@ def test_our_cordons_are_lifted_for_a_lost_broker_that_needs_room(monkeypatch: p
     assert (world.on(2), world.cordons()) == ([], set())
     world.tick(until=lambda: world.reason() == "Empty")
     assert world.cordons() == {3}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_moves_to_a_lost_broker_are_cancelled_before_it_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, restarts: bool
+) -> None:
+    lost = {"name": "lost", "brokerLost": {"afterSeconds": 300}}
+    world = Policing(monkeypatch, triggers=[lost, CORDONED], approval="NotRequired")
+    world.cordon(3)
+    world.tick(until=lambda: world.on(0) == [B])
+    begun(world)
+    assert set(world.kafka.reassignments) == {C}
+    world.down(0)
+    world.tick(62)
+    if restarts:
+        world.restart()
+    world.tick(10)
+    assert C not in world.kafka.reassignments
+    world.copies = True
+    world.tick(until=lambda: world.outcomes() == [("main-in-1", "Retired"), ("main-lost-2", "Succeeded")])
+    world.tick(until=lambda: world.on(3) == [])
+    assert world.on(0) == []
 
 
 def test_what_a_users_plan_moves_holds_a_balance(monkeypatch: pytest.MonkeyPatch) -> None:

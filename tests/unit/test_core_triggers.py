@@ -210,9 +210,20 @@ def test_an_outage_begins_all_timers_anew() -> None:
     assert (found.settled.seconds, later.settled.seconds, later.added_for.seconds) == (39 * 60, 0, 0)
 
 
+def test_timers_that_began_apart_are_written_together() -> None:
+    record, writes, found = RecordedPolicy(), list[float](), Watched()
+    for tick in range(60):
+        states = [up(), *(fenced() if tick >= begun else up() for begun in (20, 21, 22))]
+        found = watch(found, cluster(*states), NONE, NONE, None, at(15 * tick))
+        after = record.model_copy(update=recorded_watch(record, found, 60))
+        writes, record = [*writes, 15.0 * tick] if after != record else writes, after
+    assert [second for second in writes if second < 300] == [0, 60]
+    assert [second for second in writes if second >= 330] == [330 + 60 * minute for minute in range(10)]
+
+
 def test_what_is_recorded_is_read_back_the_same() -> None:
     found = watched(*[cluster(up(), fenced(), up(cordoned=True), up(0))] * 3, few=Few(20))
-    record = RecordedPolicy().model_copy(update=recorded_watch(RecordedPolicy(), found))
+    record = RecordedPolicy().model_copy(update=recorded_watch(RecordedPolicy(), found, 600))
     read = read_watched(RecordedPolicy.parse(record.wire()))
     assert (read.added, read.up, read.fenced) == (frozenset({3}), frozenset({0, 2, 3}), frozenset({1}))
     assert (lasting(read.down), lasting(read.cordoned)) == ({1: 120}, {2: 120})
@@ -226,11 +237,11 @@ def test_a_record_is_written_each_minute_and_when_something_changes() -> None:
     found = Watched()
     for tick in range(40):
         found = watch(found, seen, NONE, NONE, Few(20), at(15 * tick))
-        after = record.model_copy(update=recorded_watch(record, found))
+        after = record.model_copy(update=recorded_watch(record, found, 600))
         writes, record = writes + (after != record), after
     assert writes == 10
     found = watch(found, cluster(up(), up(), up(0)), NONE, NONE, Few(20), at(600))
-    assert record.model_copy(update=recorded_watch(record, found)).brokers == ()
+    assert record.model_copy(update=recorded_watch(record, found, 600)).brokers == ()
 
 
 # --- Levels ---
@@ -324,6 +335,7 @@ def test_schedules_that_cannot_be_read_are_named() -> None:
 # --- Random histories, and a model that knows the truth ---
 
 AFTER = 600.0
+STATE = {"up": up(), "down": fenced(), "gone": gone(), "cordoned": up(), "new": up(0)}
 
 
 @dataclass
@@ -349,12 +361,12 @@ class History:
         self.watched = read_watched(self.record)
 
     def observe(self, counts: bool) -> None:
-        of = {"up": up(), "down": fenced(), "gone": gone(), "cordoned": up(cordoned=True), "new": up(0)}[self.state]
-        of = of if counts else fenced()  # what brokers say that reach no controller may be long ago
-        seen = cluster(up(), up(), of, forwarded=counts)
+        known = replace(STATE[self.state], cordoned=self.state == "cordoned")
+        of = known if counts else fenced()  # what brokers say that reach no controller may be long ago
+        seen = cluster(up(cordoned=False), up(cordoned=False), of, forwarded=counts)
         clock = at(self.now + self.offset, self.now + 7919.0 * self.process)
         self.watched = watch(self.watched, seen, NONE, NONE, Few(20), clock)
-        self.record = self.record.model_copy(update=recorded_watch(self.record, self.watched))
+        self.record = self.record.model_copy(update=recorded_watch(self.record, self.watched, AFTER))
         if counts:
             self.seen.append((self.now, self.process, self.state))
             self.check()

@@ -144,5 +144,5 @@ def test_every_field_read_back_from_a_status_has_its_reason() -> None:
     read = (StatusReadBack, PlanStatusReadBack, DecommissionStatusReadBack, PolicyStatusReadBack)
     members = [member for each in read for member in vars(each).items()]
     fields = [name for name, member in members if isinstance(member, property)]
-    assert len(fields) == 7 + 12 + 3 + 4
+    assert len(fields) == 7 + 12 + 3 + 5
     assert [name for name in fields if f"`{to_camel(name)}`" not in explained] == []

@@ -85,12 +85,20 @@ NAMED = AlterLogDirs(TopicPartition("orders", 0), tuple((broker, "/a") for broke
     "ask",
     [
         lambda client: client.observe_everything(),
+        lambda client: client.observe_cordons(),
         lambda client: client.configs(RATES),
         lambda client: client.change([Change(ConfigKey(rates, "rate"), Op.SET, "1") for rates in RATES]),
         lambda client: client.perform([NAMED]),
         lambda client: client.observe((), doubts=Doubts(tuple(range(DEAD)))),
     ],
-    ids=["log directories", "configurations", "changes of configurations", "named log directories", "in doubt"],
+    ids=[
+        "log directories",
+        "cordons",
+        "configurations",
+        "changes of configurations",
+        "named log directories",
+        "in doubt",
+    ],
 )
 def test_brokers_that_are_down_are_asked_side_by_side(
     ask: Callable[[KafkaClient], Coroutine[Any, Any, object]],

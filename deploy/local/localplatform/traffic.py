@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from localplatform.console import PlatformError
 from localplatform.workload import SECONDS
 
-__all__ = ["Made", "Traffic"]
+__all__ = ["Made", "Reader", "Traffic"]
+
+Place = tuple[str, int]
+"""A partition."""
 
 PARTITIONS, REPLICAS = 6, 3
 """Of each topic: with six brokers it has replicas on all of them."""
@@ -35,7 +39,7 @@ class Made(NamedTuple):
 
 @dataclass
 class Traffic:
-    """Makes a topic every ten seconds, placed by Kafka, and writes 100 records a second to its topics in turn.
+    """Makes a topic again and again, placed by Kafka, and writes 100 records a second to its topics in turn.
 
     Every broker in sync has a record before it is acknowledged (acks=all), and at least two are (min.insync.replicas).
     """
@@ -43,7 +47,9 @@ class Traffic:
     bootstrap_servers: str
     prefix: str
     made: list[Made] = field(default_factory=list)
-    acknowledged: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    topic_seconds: float | None = TOPIC_SECONDS
+    """None: no topic is made, and the records go to those that are there from the start."""
+    acknowledged: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
     """The numbers of the records that the brokers have acknowledged, by partition."""
     _failed: list[str] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -51,7 +57,8 @@ class Traffic:
     @contextmanager
     def going_on(self) -> Iterator[None]:
         """Write while the block runs; afterwards all is acknowledged, or a PlatformError says what is not."""
-        threads = [threading.Thread(target=target, daemon=True) for target in (self._make_topics, self._write)]
+        targets = [self._write, *([self._make_topics] if self.topic_seconds else [])]
+        threads = [threading.Thread(target=target, daemon=True) for target in targets]
         for thread in threads:
             thread.start()
         try:
@@ -68,7 +75,7 @@ class Traffic:
         """Records that are acknowledged."""
         return sum(map(len, list(self.acknowledged.values())))
 
-    def lost(self) -> dict[tuple[str, int], set[int]]:
+    def lost(self) -> dict[Place, set[int]]:
         """Read everything back; return the acknowledged records that are not there any more, by partition."""
         missing = {place: set(numbers) for place, numbers in self.acknowledged.items()}
         settings = {"bootstrap.servers": self.bootstrap_servers, "group.id": self.prefix, "enable.auto.commit": False}
@@ -89,6 +96,7 @@ class Traffic:
         return {place: numbers for place, numbers in missing.items() if numbers}
 
     def _make_topics(self) -> None:
+        assert self.topic_seconds
         while True:
             began, topic = time.monotonic(), f"{self.prefix}-{len(self.made) + 1}"
             try:
@@ -98,7 +106,7 @@ class Traffic:
                 self.made.append(Made(topic, began))
             except (KafkaException, TimeoutError) as error:
                 self._failed.append(f"{topic} was not made: {error}")
-            if self._stop.wait(TOPIC_SECONDS - (time.monotonic() - began)):
+            if self._stop.wait(self.topic_seconds - (time.monotonic() - began)):
                 return
 
     def _write(self) -> None:
@@ -120,7 +128,51 @@ class Traffic:
             self.acknowledged[_place(message)].add(_number(message))
 
 
-def _place(message: Message) -> tuple[str, int]:
+@dataclass
+class Reader:
+    """Reads what is written, as a consumer group of its own, while brokers come and go."""
+
+    traffic: Traffic
+    _read: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Read while the block runs, and then what is left of the acknowledged records."""
+        thread = threading.Thread(target=self._go_on, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            thread.join()
+
+    def unread(self) -> dict[Place, set[int]]:
+        """Return the acknowledged records that were not read, by partition."""
+        written = list(self.traffic.acknowledged.items())
+        return {place: missing for place, numbers in written if (missing := set(numbers) - self._read[place])}
+
+    def _go_on(self) -> None:
+        group = f"{self.traffic.prefix}-{uuid.uuid4()}"
+        servers = self.traffic.bootstrap_servers
+        settings = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
+        consumer = Consumer({**settings, "log_level": 0})
+        consumer.subscribe([made.topic for made in self.traffic.made])
+        deadline = None
+        while True:
+            for message in consumer.consume(1000, 0.5):
+                if not message.error():
+                    self._read[_place(message)].add(_number(message))
+            if self._ended.is_set():
+                deadline = deadline or time.monotonic() + READ_SECONDS
+                if time.monotonic() > deadline or not self.unread():
+                    break
+        consumer.close()
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        admin.delete_consumer_groups([group])[group].exception(SECONDS)
+
+
+def _place(message: Message) -> Place:
     return str(message.topic()), int(message.partition() or 0)
 
 

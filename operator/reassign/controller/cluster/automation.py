@@ -133,7 +133,8 @@ class AutomationStage:
         self.lost = _lost_by_plan(those, inputs) | _evacuated(policies, decision)
         self._decided, self._timers = (decision, inputs), decision.timers
         self.cordons = decision.cordons | (frozenset() if decision.lifts_cordons else unread)
-        self._watched = {uid: one.watched for uid, one in decision.policies.items() if one.watched}
+        kept = {uid: watched for uid, watched in self._watched.items() if uid in decision.judged}
+        self._watched = kept | {uid: one.watched for uid, one in decision.policies.items() if one.watched}
         return again
 
     def _look(

@@ -49,6 +49,7 @@ from reassign.core.automation.policy_case import (
     WritePolicyRecord,
 )
 from reassign.core.automation.timers import Timer
+from reassign.core.automation.triggers import lasting
 from reassign.core.automation.watch import Watched
 from reassign.core.brake import partitions_held_by
 from reassign.core.figures import begun_bytes, ended_plans
@@ -88,6 +89,11 @@ class AutomationInputs:
     wake: Callable[[], object] = lambda: None
     """Makes the loop tick again."""
     unregister: Unregister = _cannot_unregister
+
+    def lost_for(self, it: PlanOwner) -> frozenset[int]:
+        """Return the brokers that are lost by what an owner asks; what a policy has recorded outlives a restart."""
+        watched = self.watched.get(it.uid)
+        return self.lost(it.lost_seconds) | (lasting(watched.down, it.lost_seconds) if watched else frozenset())
 
 
 class Automation:
@@ -304,7 +310,7 @@ class Automation:
             case RunPlan(plan, waves):
                 orders[plan.uid] = PlanOrder(waves=waves)
             case RetirePlan(plan):
-                orders[plan.uid] = PlanOrder(retired=True, lost=inputs.lost(it.lost_seconds))
+                orders[plan.uid] = PlanOrder(retired=True, lost=inputs.lost_for(it))
             case DeletePlan(plan):
                 await self._plans.delete(plan)
             case WritePolicyRecord(record):

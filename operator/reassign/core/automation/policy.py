@@ -57,7 +57,7 @@ def _judged(case: PolicyCase) -> PolicyView:
     few = few_of(it.trigger_of(TriggerKind.BROKERS_ADDED), it.spec.plan_template)
     watched = watch(case.watched or read_watched(it.record), seen, case.cluster.cordons, case.emptied, few, now)
     view = PolicyView(case, seen, it.record, watched, plans=it.status.plans)
-    view = view.with_record(**recorded_watch(it.record, watched))
+    view = view.with_record(**recorded_watch(it.record, watched, it.spec.settle_seconds))
     if it.record.ended_at and it.record.ended_at > now.time:  # the clock was ahead
         view = view.with_record(ended_at=now.time)
     for trigger in it.spec.triggers:

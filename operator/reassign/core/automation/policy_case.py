@@ -309,9 +309,6 @@ def running_of(it: PolicyResource, plan: RecordedPolicyPlan) -> Running:
     return Running(plan.name, RANKS[plan.kind], it.uid, plan.approved)
 
 
-def cooldown_until(it: PolicyResource, rank: Rank) -> datetime | None:
-    """Return when a plan of this rank may begin after the last one of schedule or brokersAdded."""
-    ended = it.record.ended_at
-    if ended is None or rank in EVACUATING:
-        return None
-    return ended + timedelta(seconds=it.spec.cooldown_seconds)
+def cooldown_until(ended: datetime | None, seconds: int, rank: Rank) -> datetime | None:
+    """Return when a plan of this rank may begin after the end of the last one of schedule or brokersAdded."""
+    return None if ended is None or rank in EVACUATING else ended + timedelta(seconds=seconds)

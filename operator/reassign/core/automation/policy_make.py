@@ -101,7 +101,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
         users=case.users,
         foreign=seen.foreign,
         foreign_from=seen.foreign_from,
-        cooldown_until=cooldown_until(it, rank),
+        cooldown_until=cooldown_until(view.record.ended_at, it.spec.cooldown_seconds, rank),
         backoff=_backoff(view, trigger),
         gain=_gain(view, trigger, brokers),
     )

@@ -23,6 +23,7 @@ GREATEST_GAP_SECONDS = 120.0
 COUNT_HOLDS_SECONDS = 600.0
 """How long a count of replicas is good for."""
 GREATEST_RECORDED_SECONDS = 86_400
+"""No trigger asks for more."""
 RECORD_SECONDS = 60.0
 """How old a record of a timer gets. With a restart in between it has to be less than the greatest gap."""
 
@@ -70,14 +71,16 @@ def counts(seen: ObservedCluster) -> bool:
     return isinstance(seen, Snapshot) and bool(seen.forwarded.brokers)
 
 
-def recorded(before: RecordedTimer | None, timer: Timer | None) -> RecordedTimer | None:
+def recorded(
+    before: RecordedTimer | None, timer: Timer | None, most: float = GREATEST_RECORDED_SECONDS
+) -> RecordedTimer | None:
     """Return what the record should have of a timer: another one where it begins, begins anew or ends, and each minute.
 
-    It has whole seconds, cut, so that it never says more than was counted. No decision asks for more than a day.
+    It has whole seconds, cut, so that it never says more than was counted. No decision asks for more than `most`.
     """
     if timer is None:
         return None
-    if before and timer.seconds >= before.seconds >= GREATEST_RECORDED_SECONDS:
+    if before and timer.seconds >= before.seconds >= most:
         return before
     if before and timer.seconds >= before.seconds:
         age = (timer.observed_at - before.observed_at).total_seconds()

@@ -147,8 +147,17 @@ def _unsettles(before: Watched, up: Set[int], fenced: Set[int], seen: BrokersSee
     return any(seen.brokers[broker].holds for broker in (before.up ^ up) - ignored)
 
 
-def recorded_watch(before: RecordedPolicy, watched: Watched) -> dict[str, object]:
-    """Return what the record of a policy should have of the timers."""
+def recorded_watch(before: RecordedPolicy, watched: Watched, settle_seconds: float) -> dict[str, object]:
+    """Return what the record of a policy should have of the timers.
+
+    Where one of them is due all are written, so that those which began apart cost no more writes than one does.
+    """
+    found = _recorded(before, watched, settle_seconds)
+    same = all(getattr(before, field) == value for field, value in found.items())
+    return found if same else _recorded(RecordedPolicy(), watched, settle_seconds)
+
+
+def _recorded(before: RecordedPolicy, watched: Watched, settle_seconds: float) -> dict[str, object]:
     known = {broker.id: broker for broker in before.brokers}
     brokers = (
         RecordedBrokerTimers(
@@ -161,7 +170,7 @@ def recorded_watch(before: RecordedPolicy, watched: Watched) -> dict[str, object
     return {
         "brokers": tuple(brokers),
         "added": _of_added(before.added, watched),
-        "settled": _of_settled(before.settled, watched),
+        "settled": _of_settled(before.settled, watched, settle_seconds),
     }
 
 
@@ -171,8 +180,8 @@ def _of_added(before: RecordedAdded | None, watched: Watched) -> RecordedAdded |
     return RecordedAdded(brokers=brokers, timer=timer) if timer else None
 
 
-def _of_settled(before: RecordedSettled | None, watched: Watched) -> RecordedSettled | None:
-    timer = recorded(before.timer if before else None, watched.settled)
+def _of_settled(before: RecordedSettled | None, watched: Watched, settle_seconds: float) -> RecordedSettled | None:
+    timer = recorded(before.timer if before else None, watched.settled, settle_seconds)
     up, fenced = _first(watched.up, MAX_BROKERS), _first(watched.fenced, MAX_BROKERS)
     return RecordedSettled(timer=timer, up=up, fenced=fenced) if timer else None
 

@@ -1,22 +1,24 @@
-"""Brokers, an API server and an operator as a process: what the tests of BrokerDecommissions work on."""
+"""Brokers, an API server and an operator as a process: what tests of decommissions and policies work on."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from localplatform.brokers import Brokers
-from localplatform.controlplane import ApiServer
+from localplatform.brokers import running as running_brokers
+from localplatform.controlplane import ApiServer, api_server
 from localplatform.processes import wait_until
 from localplatform.workload import Workload
+from tests.api.conftest import CRDS
 from tests.api.kubectl import Kubectl, Object, cluster, decommission
-from tests.operator_process import OperatorProcess, running
+from tests.operator_process import CONTROLLER, OperatorProcess, running
 
 CORDON = "cordoned.log.dirs"
 SET = (CORDON, "leader.replication.throttled.rate", "follower.replication.throttled.rate")
@@ -25,12 +27,14 @@ DYNAMIC = 2
 SECONDS = 180
 
 
-class Decommissioning:
+class Automation:
     """A cluster that an operator serves; each test leaves it as it was."""
 
-    def __init__(self, brokers: Brokers, api: ApiServer, directory: Path, stack: ExitStack) -> None:
+    def __init__(
+        self, brokers: Brokers, api: ApiServer, directory: Path, stack: ExitStack, module: str = CONTROLLER
+    ) -> None:
         self.brokers, self.kafka, self.kubectl = brokers, Workload(brokers.bootstrap_servers), Kubectl(api)
-        self._api, self._directory, self._stack = api, directory, stack
+        self._api, self._directory, self._stack, self._module = api, directory, stack, module
         self._number = 0
         self.operator = self.start_operator()
         self.kubectl.apply(cluster(bootstrapServers=brokers.bootstrap_servers))
@@ -41,7 +45,8 @@ class Decommissioning:
         self._number += 1
         directory = self._directory / str(self._number)
         directory.mkdir()
-        started = running(f"operator-{self._number}", self._api.kubeconfig, directory, REASSIGN_LEASE="false")
+        name, settings = f"operator-{self._number}", {"REASSIGN_LEASE": "false"}
+        started = running(name, self._api.kubeconfig, directory, self._module, **settings)
         self.operator = self._stack.enter_context(started)
         self.operator.wait_ready()
         return self.operator
@@ -55,17 +60,19 @@ class Decommissioning:
         digest = self.until(name, lambda status: "digest" in status)["digest"]
         self.kubectl.patch("kbd", name, {"spec": {"approvedDigest": digest}})
 
-    def status(self, name: str) -> Object:
-        found: Object = self.kubectl.json("get", "kbd", name)["status"]
+    def status(self, name: str, kind: str = "kbd") -> Object:
+        found: Object = self.kubectl.json("get", kind, name)["status"]
         return found
 
-    def until(self, name: str, condition: Callable[[Object], bool], seconds: float = SECONDS) -> Object:
+    def until(
+        self, name: str, condition: Callable[[Object], bool], seconds: float = SECONDS, kind: str = "kbd"
+    ) -> Object:
         """Wait until a status is so; return it."""
         last: Object = {}
 
         def holds() -> bool:
             nonlocal last
-            last = self.status(name)
+            last = self.status(name, kind)
             return condition(last)
 
         assert wait_until(holds, seconds), f"{last}\n{self.operator.log_text()}"
@@ -124,13 +131,25 @@ class Decommissioning:
         return "No partition reassignments found" in in_flight and not self.configs()
 
     def clean_up(self, topics: Sequence[str]) -> None:
-        for kind in ("kbd", "krp", "kpr"):
+        for kind in ("krpol", "kbd", "krp", "kpr"):
             self.kubectl("delete", kind, "--all", "--timeout=2m")
         for broker in self.brokers.ids:
             if not self.brokers.alive(broker):
                 self.brokers.restart(broker)
         self.kafka.delete(topics)
         assert wait_until(self.nothing_is_left, SECONDS), self.configs()
+
+
+@contextmanager
+def automation(version: str, tmp: pytest.TempPathFactory, module: str = CONTROLLER) -> Iterator[Automation]:
+    """Six brokers of a version, and an operator that serves them."""
+    with ExitStack() as stack:
+        api = stack.enter_context(api_server(tmp.mktemp("api")))
+        kubectl = Kubectl(api)
+        kubectl("apply", "--server-side", "-f", str(CRDS))
+        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=5m")
+        brokers = stack.enter_context(running_brokers(tmp.mktemp("brokers"), version, brokers=6, controllers=1))
+        yield Automation(brokers, api, tmp.mktemp("operators"), stack, module)
 
 
 def ready(status: Object) -> Object:
@@ -140,7 +159,3 @@ def ready(status: Object) -> Object:
 
 def condition(status: Object, kind: str) -> Object:
     return next((c for c in status.get("conditions", ()) if c["type"] == kind), {})
-
-
-def seconds_since(began: float) -> float:
-    return round(time.monotonic() - began, 1)
