@@ -410,3 +410,30 @@ def test_the_loop_observes_often_enough_for_timers(monkeypatch: pytest.MonkeyPat
     world = policing(monkeypatch, LOST)
     world.tick(5)
     assert max(world.pauses(30)) <= 15
+
+
+def test_a_name_that_is_taken_gives_the_next_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST)
+    for number in (1, 2):
+        world.apply_plan(f"main-lost-{number}", drainBrokers=[5])
+    world.down(1)
+    world.tick(until=lambda: world.outcomes() == [("main-lost-3", "Succeeded")])
+    assert (world.on(1), world.plans()) == ([], ["main-lost-1", "main-lost-2", "main-lost-3"])
+
+
+def test_a_policy_deleted_with_orphan_leaves_its_plan_to_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, ADDED)
+    world.copies = False
+    world.tick(until=lambda: bool(world.kafka.reassignments))
+    deleted = {"deletionTimestamp": f"{world.clock.now():%Y-%m-%dT%H:%M:%SZ}", "finalizers": ["orphan"]}
+    world.change("policy-main", lambda obj: obj["metadata"].update(deleted))
+    world.tick(3)
+    world.kube.write(world.plan("main-out-1")["metadata"]["uid"], lambda obj: obj["metadata"].pop("ownerReferences"))
+    del world.kube.objects["uid-policy-main"]
+    world.watch()
+    world.tick(3)
+    assert [*world.kafka.reassignments] == [A]
+    world.copies = True
+    world.tick(30)
+    ready = world.plan("main-out-1")["status"]["conditions"][0]
+    assert (world.brokers.begun, ready["reason"]) == ([A], "AwaitingApproval")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import Execution
+from reassign.api.reassignment_record import RecordedPolicy
 from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, orders
 from tests.unit.policy_sim import Policies, SimPolicy
@@ -654,6 +655,39 @@ def test_a_decommission_that_a_user_holds_up_holds_nothing_itself(begun: bool) -
     assert (run.on(4) != [], "rebalance" in (run.objects["old"].message or "")) == (True, True)
     run.users = []
     run.wait(lambda: run.on(4) == [])
+
+
+def test_a_decommission_of_a_broker_that_is_being_replaced_comes_after() -> None:
+    run, it = world(LOST)
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.apply(brokers=(5,), approval="NotRequired")
+    run.wait(lambda: run.objects["old"].reason == "Empty")
+    run.rest(7200)
+    assert (it.outcomes, run.created) == ([("main-lost-1", "Succeeded")], ["main-lost-1"])
+
+
+def test_a_plan_that_waits_for_approval_goes_with_a_decommission() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    run.apply(brokers=(5,), approval="NotRequired")
+    run.wait(lambda: run.objects["old"].reason == "Empty")
+    run.rest(60)
+    assert (it.outcomes, it.says("lost"), it.reason) == ([], ("Idle", None), "Idle")
+
+
+def test_a_record_that_is_deleted_takes_up_the_plan_that_is_there() -> None:
+    run, it = world(LOST)
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    it.record = RecordedPolicy()
+    run.restart()
+    run.wait(lambda: run.on(5) == [])
+    run.rest(7200)
+    assert (it.outcomes, run.created) == ([("main-lost-1", "Succeeded")], ["main-lost-1"])
 
 
 def test_cordons_are_lifted_where_a_lost_broker_needs_their_room() -> None:
