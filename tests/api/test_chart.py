@@ -53,7 +53,7 @@ def test_the_definitions_are_those_of_the_crds_folder_and_are_kept(helm: Helm) -
 
 def test_the_definitions_can_go_with_the_release_or_be_left_out(helm: Helm) -> None:
     gone = of_kind(helm.template(crds={"keep": False}), "CustomResourceDefinition")
-    assert [crd["metadata"].get("annotations") for crd in gone] == [None] * 5
+    assert [crd["metadata"].get("annotations") for crd in gone] == [None] * 6
     assert of_kind(helm.template(crds={"enabled": False}), "CustomResourceDefinition") == []
 
 
@@ -353,10 +353,11 @@ def install(helm: Helm, kubectl: Kubectl, **values: Any) -> str:
 
 
 def may(kubectl: Kubectl, verb: str, resource: str, namespace: str) -> bool:
-    """Whether the operator's ServiceAccount may."""
+    """Whether the operator's ServiceAccount may; to kubectl, what follows a slash is a name and no subresource."""
     account = f"--as=system:serviceaccount:system:{NAME}"
+    what = [resource.removesuffix("/status"), *(["--subresource=status"] if resource.endswith("/status") else [])]
     try:
-        kubectl("auth", "can-i", verb, resource, account, f"--namespace={namespace}", "--quiet")
+        kubectl("auth", "can-i", verb, *what, account, f"--namespace={namespace}", "--quiet")
     except RefusedError:
         return False
     return True
