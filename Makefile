@@ -66,7 +66,7 @@ demo-decommission: up  ## watch a broker emptied, stopped, unregistered and repl
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_decommission
 
 demo-life: BROKERS = 6
-demo-life: up  ## watch a policy fill a new broker, replace a lost one, and stop when one comes back
+demo-life: up  ## watch a policy fill a new broker, and replace a lost one until it is back
 	@PYTHONPATH=deploy/local $(PYTHON) -m localplatform.demo_life
 
 demo-fleet: BROKERS = 4

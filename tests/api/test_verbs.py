@@ -303,7 +303,10 @@ def test_a_name_that_is_not_there_names_those_that_are(sandbox: Kubectl, verb: V
     moving(sandbox)
     planned(sandbox)
     said = error_of(verb("suspend", "mov"), 2)
-    assert "there is no PartitionReassignment, ReassignmentPlan, BrokerDecommission or ReassignmentPolicy mov in namespace" in said
+    assert (
+        "there is no PartitionReassignment, ReassignmentPlan, BrokerDecommission or ReassignmentPolicy mov in namespace"
+        in said
+    )
     assert "there are: move, drain" in said
     assert "there is no ReassignmentPlan move" in error_of(verb("resume", "krp/move"), 2)
     sandbox.apply(cluster())

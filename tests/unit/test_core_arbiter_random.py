@@ -64,18 +64,3 @@ def test_of_random_objects_what_is_decided_comes_to_rest(
         happen(run, what, number)
         run.tick(ticks)
         run.comes_to_rest()
-
-
-@examples(12)
-@given(worlds(), STEPS)
-def test_a_cluster_that_does_not_change_gets_no_endless_row_of_plans(
-    run: ArbitratedPolicies, steps: list[tuple[str, int, int]]
-) -> None:
-    for what, number, ticks in steps:
-        happen(run, what, number)
-        run.tick(ticks)
-    run.calm()
-    run.tick(120, STEP_SECONDS)
-    created, begun = len(run.created), len(run.begun)
-    run.tick(120, STEP_SECONDS)
-    assert (len(run.created), len(run.begun)) == (created, begun)

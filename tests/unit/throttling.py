@@ -116,6 +116,9 @@ class ApiServer:
     def decommissions(self, key: object) -> list[Any]:
         return []
 
+    def policies(self, key: object) -> list[Any]:
+        return []
+
     def plans(self, key: object) -> list[Any]:
         return []
 

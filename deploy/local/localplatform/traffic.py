@@ -177,4 +177,6 @@ def _place(message: Message) -> Place:
 
 
 def _number(message: Message) -> int:
-    return int(message.value() or b"0")
+    """Return the number of a record of ours, -1 of any other."""
+    value = bytes(message.value() or b"")
+    return int(value) if value.isdigit() else -1

@@ -161,9 +161,12 @@ class Automation:
         )
 
     def _of_users(self, key: ClusterKey, plans: Iterable[PlanSeen], now: datetime) -> list[str]:
-        """Return the plans of a cluster that are at work, and that no owner who can be read decides about."""
-        owned = recorded_orders(self._store, key).owners
-        others = (found for found in plans if found.plan.uid not in owned)
+        """Return the plans of a cluster that are at work, and that no owner who can be read decides about.
+
+        A BrokerDecommission takes its plan up again where its record is lost.
+        """
+        owned, those = recorded_orders(self._store, key).owners, {it.uid for it in self.decommissions(key)}
+        others = (found for found in plans if not (found.plan.uid in owned or found.owner in those))
         return [found.plan.name for found in others if _cluster_of(found.plan) == key and found.is_at_work(now)]
 
     def _plan_seen(self, plan: PlanResource) -> PlanSeen:
