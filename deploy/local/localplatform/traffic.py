@@ -178,5 +178,5 @@ def _place(message: Message) -> Place:
 
 def _number(message: Message) -> int:
     """Return the number of a record of ours, -1 of any other."""
-    value = bytes(message.value() or b"")
+    value = bytes(message.value() or b"").strip()
     return int(value) if value.isdigit() else -1
