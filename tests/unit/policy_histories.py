@@ -13,10 +13,12 @@ from reassign.api.reassignment_policy import TriggerKind, TriggerState
 from reassign.core.automation.arbiter import RANKS, HoldReason, Rank, retires
 from reassign.core.automation.decide import AutomationDecision
 from reassign.core.automation.model import RetirePlan, RunPlan, WorkOut
+from reassign.errors import Reason
 from tests.unit.automation_sim import FENCED, GONE, UP, SimOwnedPlan, SimOwnedWave, orders
 from tests.unit.policy_sim import Policies, SimPolicy
 
 BROKERS = 7
+DUPLICATE = Reason.DUPLICATE_POLICY
 QUIET = 5
 """For how many reconciliations nothing is done where nothing is left to do."""
 KINDS: dict[str, dict[str, Any]] = {
@@ -72,7 +74,8 @@ class ArbitratedPolicies(Policies):
         super()._check_owner(plan)
         policy = next((it for it in self.policies.values() if it.uid == plan.owner), None)
         if policy is None:
-            others = [it.record.plan for it in self.policies.values() if not it.resource.deleted]
+            in_force = (it for it in self.policies.values() if not it.resource.deleted and it.reason != DUPLICATE)
+            others = [it.record.plan for it in in_force]
             under_way = [other for other in others if other and other.approved and not other.retired]
             assert all(other.kind is not TriggerKind.BROKER_LOST for other in under_way), "a lost broker goes first"
         elif policy.record.plan and RANKS[policy.record.plan.kind] > Rank.DECOMMISSION:

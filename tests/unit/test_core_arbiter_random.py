@@ -64,3 +64,24 @@ def test_of_random_objects_what_is_decided_comes_to_rest(
         happen(run, what, number)
         run.tick(ticks)
         run.comes_to_rest()
+
+
+@examples(12)
+@given(worlds(), STEPS)
+def test_a_cluster_that_does_not_change_gets_no_endless_row_of_plans(
+    run: ArbitratedPolicies, steps: list[tuple[str, int, int]]
+) -> None:
+    for what, number, ticks in steps:
+        happen(run, what, number)
+        run.tick(ticks)
+    run.calm()
+    run.tick(120, STEP_SECONDS)
+    before = made(run), len(run.begun)
+    run.tick(120, STEP_SECONDS)
+    assert (made(run), len(run.begun)) == before
+
+
+def made(run: ArbitratedPolicies) -> list[str]:
+    """The plans so far, without those of a schedule that a user is to approve: each time of it has another one."""
+    asked = tuple(f"{it.name}-often-" for it in run.policies.values() if it.resource.needs_approval("often"))
+    return [name for name in run.created if not (asked and name.startswith(asked))]
