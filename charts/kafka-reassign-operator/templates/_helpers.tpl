@@ -80,8 +80,8 @@ dnsConfig: {{- toYaml . | nindent 2 }}
 
 {{/* What the operator may do with what it serves: of users' objects it writes only finalizers (a patch) and the
 status; ReassignmentRecords are its own; the PartitionReassignments of a ReassignmentPlan, and the ReassignmentPlans of a
-BrokerDecommission or a ReassignmentPolicy, it makes and deletes; what is past its ttlSecondsAfterFinished it deletes; a ConfigMap is made when
-the brake is pulled. */}}
+BrokerDecommission or a ReassignmentPolicy, it makes and deletes; what is past its ttlSecondsAfterFinished it deletes; a
+ConfigMap is made when the brake is pulled. */}}
 {{- define "operator.rules" -}}
 - apiGroups: [kafka.reassign.dev]
   resources: [kafkaclusters, partitionreassignments, reassignmentplans, brokerdecommissions]

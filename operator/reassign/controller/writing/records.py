@@ -23,7 +23,7 @@ from reassign.api.reassignment_record import (
 from reassign.controller.objects.part import Owner, Part, owner_of
 from reassign.controller.objects.store import Store, refresh
 from reassign.core.automation.model import DecommissionResource
-from reassign.core.automation.policy_case import PolicyResource
+from reassign.core.automation.policy_case import PlanOwner, PolicyResource
 from reassign.core.cluster import where_throttled
 from reassign.core.configs.diff import with_taken_over
 from reassign.core.model.read_back import DeclaredCluster
@@ -106,26 +106,29 @@ class Records:
 
     async def write_decommission(self, it: DecommissionResource, record: RecordedDecommission) -> None:
         """Write how far a BrokerDecommission is."""
-        part = next(iter(self._store.parts(it.uid)), None)
-        written = ReassignmentRecordSpec(
-            cluster_ref=RecordedClusterRef(namespace=it.namespace, name=it.spec.cluster_ref.name),
-            owner_kind=OwnerKind.BROKER_DECOMMISSION,
-            part=0,
-            decommission=record,
-        )
-        owner = Owner(Kind.BROKER_DECOMMISSION, it.namespace, it.name, it.uid)
-        await self._write(owner, part, written, it.has_finalizer)
+        await self._write_plan_owner(it, Kind.BROKER_DECOMMISSION, it.has_finalizer, decommission=record)
 
     async def write_policy(self, it: PolicyResource, record: RecordedPolicy) -> None:
         """Write how far a ReassignmentPolicy is."""
+        await self._write_plan_owner(it, Kind.REASSIGNMENT_POLICY, False, policy=record)
+
+    async def _write_plan_owner(
+        self,
+        it: PlanOwner,
+        kind: Kind,
+        held: bool,
+        decommission: RecordedDecommission | None = None,
+        policy: RecordedPolicy | None = None,
+    ) -> None:
         part = next(iter(self._store.parts(it.uid)), None)
         written = ReassignmentRecordSpec(
             cluster_ref=RecordedClusterRef(namespace=it.namespace, name=it.spec.cluster_ref.name),
-            owner_kind=OwnerKind.REASSIGNMENT_POLICY,
+            owner_kind=OwnerKind(kind),
             part=0,
-            policy=record,
+            decommission=decommission,
+            policy=policy,
         )
-        await self._write(Owner(Kind.REASSIGNMENT_POLICY, it.namespace, it.name, it.uid), part, written, False)
+        await self._write(Owner(kind, it.namespace, it.name, it.uid), part, written, held)
 
     async def take_over(self, cluster: DeclaredCluster, other: str) -> None:
         """Move the throttles set for another KafkaCluster, by its uid, into the record of this one, there first.
