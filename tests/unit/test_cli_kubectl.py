@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -105,24 +106,22 @@ READ_A_FILE = (("convert", "--cluster", "c"), ("verify",), ("rollback",))
 
 
 @pytest.fixture
-def unreadable(tmp_path: Path) -> Iterator[dict[str, Path]]:
+def unreadable() -> Iterator[dict[str, Path]]:
     """Files that cannot be read, by root neither, who is another user meanwhile."""
-    found = {what: tmp_path / what.replace(" ", "-") for what in FILES}
-    found["a folder"].mkdir()
-    found["denied"].touch(mode=0)
-    for command in (("list", "--kubeconfig"), *((*words, "-f") for words in READ_A_FILE)):
-        run(*command, found["missing"])  # imports what it needs
-    folders = tmp_path.parents[:2] if os.geteuid() == 0 else []
-    tmp_path.chmod(0o777)
-    for folder in folders:
-        folder.chmod(0o711)
-    if folders:
-        os.setresuid(65534, 65534, 0)
-    yield found
-    if folders:
-        os.setresuid(0, 0, 0)
-    for folder in folders:
-        folder.chmod(0o700)
+    with TemporaryDirectory() as name:  # pytest closes its own folders to other users whenever a run begins
+        folder = Path(name)
+        folder.chmod(0o777)
+        found = {what: folder / what.replace(" ", "-") for what in FILES}
+        found["a folder"].mkdir()
+        found["denied"].touch(mode=0)
+        for command in (("list", "--kubeconfig"), *((*words, "-f") for words in READ_A_FILE)):
+            run(*command, found["missing"])  # imports what it needs
+        root = os.geteuid() == 0
+        if root:
+            os.setresuid(65534, 65534, 0)
+        yield found
+        if root:
+            os.setresuid(0, 0, 0)
 
 
 @pytest.mark.parametrize("what", FILES)
@@ -145,14 +144,14 @@ def test_an_input_that_cannot_be_read_is_named(
 
 
 @pytest.mark.parametrize("entry", ["certificate-authority", "client-certificate", "client-key"])
-def test_a_file_that_the_kubeconfig_names_is_named(entry: str, tmp_path: Path, unreadable: dict[str, Path]) -> None:
-    made = make_authority(tmp_path / "made")
+def test_a_file_that_the_kubeconfig_names_is_named(entry: str, unreadable: dict[str, Path]) -> None:
+    made = make_authority(unreadable["denied"].parent / "made")
     cluster = {"server": "https://127.0.0.1:1", "certificate-authority": str(made)}
     user = {"client-certificate": str(made), "client-key": str(made.with_suffix(".key"))}
     (cluster if entry in cluster else user)[entry] = str(unreadable["denied"])
     login = yaml.safe_load(KUBECONFIG) | {"clusters": [{"name": "c", "cluster": cluster}]}
-    (tmp_path / "made" / "config").write_text(yaml.safe_dump(login | {"users": [{"name": "u", "user": user}]}))
-    said = error_of(run("list", "--kubeconfig", tmp_path / "made" / "config"), 3)
+    (made.parent / "config").write_text(yaml.safe_dump(login | {"users": [{"name": "u", "user": user}]}))
+    said = error_of(run("list", "--kubeconfig", made.parent / "config"), 3)
     assert said.startswith(f"error: the kubeconfig cannot be used ({unreadable['denied']}: Permission denied); name")
 
 
