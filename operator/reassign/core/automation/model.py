@@ -37,9 +37,9 @@ from reassign.core.plans.model import (
 from reassign.core.plans.progress import WaveProgress, wave_progress
 
 
-@dataclass(frozen=True)
-class DecommissionResource:
-    """One BrokerDecommission."""
+@dataclass(frozen=True, kw_only=True)
+class OwnerResource:
+    """An object that plans are made for, and that alone decides about them."""
 
     uid: str
     version: int
@@ -47,16 +47,22 @@ class DecommissionResource:
     name: str
     generation: int
     created: datetime
-    spec: BrokerDecommissionSpec
-    status: DecommissionStatusReadBack
-    record: RecordedDecommission
-    has_finalizer: bool
     deleted: datetime | None = None
 
     @property
     def age_key(self) -> tuple[datetime, str]:
-        """A key that sorts decommissions by age; the uid breaks a tie."""
+        """A key that sorts them by age; the uid breaks a tie."""
         return (self.created, self.uid)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecommissionResource(OwnerResource):
+    """One BrokerDecommission."""
+
+    spec: BrokerDecommissionSpec
+    status: DecommissionStatusReadBack
+    record: RecordedDecommission
+    has_finalizer: bool
 
     @cached_property
     def brokers(self) -> frozenset[int]:

@@ -30,6 +30,7 @@ from reassign.core.automation.model import (
     DecommissionResource,
     DeletePlan,
     OwnedCluster,
+    OwnerResource,
     PlanSeen,
     RetirePlan,
     RunPlan,
@@ -45,25 +46,13 @@ from reassign.core.model.read_back import PolicyStatusReadBack
 from reassign.text import amount, named_brokers
 
 
-@dataclass(frozen=True)
-class PolicyResource:
+@dataclass(frozen=True, kw_only=True)
+class PolicyResource(OwnerResource):
     """One ReassignmentPolicy."""
 
-    uid: str
-    version: int
-    namespace: str
-    name: str
-    generation: int
-    created: datetime
     spec: ReassignmentPolicySpec
     status: PolicyStatusReadBack
     record: RecordedPolicy
-    deleted: datetime | None = None
-
-    @property
-    def age_key(self) -> tuple[datetime, str]:
-        """A key that sorts policies by age; the uid breaks a tie."""
-        return (self.created, self.uid)
 
     @property
     def lost_seconds(self) -> int:
@@ -144,7 +133,6 @@ class PolicyResource:
 
 
 PlanOwner = DecommissionResource | PolicyResource
-"""An object that plans are made for, and that alone decides about them."""
 
 
 @dataclass(frozen=True, slots=True)
