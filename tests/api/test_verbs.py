@@ -26,8 +26,16 @@ from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL
 from reassign.cli import watching
 from reassign.errors import ApiServerError
 from reassign.kube.client import KubeClient
-from tests.api.kubectl import Kubectl, Object, cluster, decommission, entry, plan, reassignment
-from tests.api.statuses import CLUSTER_STATUS, DECOMMISSION_STATUS, DIGEST, PLAN_STATUS, READY, REASSIGNMENT_STATUS
+from tests.api.kubectl import Kubectl, Object, cluster, decommission, entry, plan, policy, reassignment
+from tests.api.statuses import (
+    CLUSTER_STATUS,
+    DECOMMISSION_STATUS,
+    DIGEST,
+    PLAN_STATUS,
+    POLICY_STATUS,
+    READY,
+    REASSIGNMENT_STATUS,
+)
 from tests.unit.cli import Ran, error_of, run
 
 OPERATOR = Path(__file__).parents[2] / "operator"
@@ -79,6 +87,20 @@ def retiring(sandbox: Kubectl, name: str = "retire-5", **status: Any) -> Object:
     return sandbox.write_status("kbd", name, DECOMMISSION_STATUS | status)
 
 
+def standing(sandbox: Kubectl, name: str = "standing", **status: Any) -> Object:
+    """A ReassignmentPolicy whose plan awaits its approval."""
+    sandbox.apply(policy(name))
+    return sandbox.write_status("krpol", name, POLICY_STATUS | status)
+
+
+def made_for(sandbox: Kubectl, owner: Object, name: str) -> None:
+    """A plan that was made for a BrokerDecommission or a ReassignmentPolicy, and waits."""
+    ref = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True}
+    ref |= {key: owner["metadata"][key] for key in ("name", "uid")}
+    sandbox.apply(plan(name) | {"metadata": {"name": name, "ownerReferences": [ref]}})
+    sandbox.write_status("krp", name, PLAN_STATUS | {"staleDigest": OTHER_DIGEST})
+
+
 def spec_of(sandbox: Kubectl, kind: str, name: str) -> Object:
     spec: Object = sandbox.read(kind, name)["spec"]
     return spec
@@ -119,6 +141,36 @@ def test_list_shows_decommissions_in_a_table_of_their_own(sandbox: Kubectl, verb
     assert brokers.splitlines()[1].split()[:6] == ["retire-5", "main", "False", "WaveInFlight", "5", "312"]
     kinds = [item["kind"] for item in json.loads(verb("list", "-o", "json").out)["items"]]
     assert sorted(kinds) == ["BrokerDecommission", "PartitionReassignment"]
+
+
+def test_list_shows_policies_in_a_table_of_their_own(sandbox: Kubectl, verb: Verb) -> None:
+    standing(sandbox)
+    moving(sandbox)
+    moves, policies = verb("list").out.split("\n\n")
+    assert "standing" not in moves
+    row = ["standing", "main", "True", "AwaitingApproval", "standing-lost-1"]
+    assert policies.splitlines()[1].split()[:5] == row
+    assert verb("list", "--cluster", "second").out == ""
+    items = json.loads(verb("list", "-o", "json").out)["items"]
+    assert [item for item in items if item["kind"] == "ReassignmentPolicy"] == sandbox.json("get", "krpol")["items"]
+
+
+# --- explain ---
+
+
+def test_a_policy_is_explained_as_the_api_server_has_it(sandbox: Kubectl, verb: Verb) -> None:
+    standing(sandbox)
+    ran = verb("explain", "standing")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("krpol/standing of the KafkaCluster main; its status was written ")
+    assert "lost (brokerLost): Active" in ran.out
+    assert verb("explain", "krpol/standing").out == ran.out
+    known = json.loads(verb("explain", "standing", "-o", "json").out)
+    assert known["approve"] == f"kubectl kafka-reassign approve krpol/standing -n {sandbox.namespace}"
+    sandbox.apply(policy("new"))
+    assert "the operator has not seen it" in verb("explain", "new").out
+    said = error_of(verb("explain", "stand"), 2)
+    assert f"there is no ReassignmentPolicy stand in namespace {sandbox.namespace}; there are: new, standing" in said
 
 
 # --- decommission ---
@@ -166,15 +218,44 @@ def test_a_decommission_is_approved_suspended_and_cancelled(sandbox: Kubectl, ve
 
 
 def test_a_plan_of_a_decommission_is_left_to_it(sandbox: Kubectl, verb: Verb) -> None:
-    owner = retiring(sandbox)["metadata"]
-    ref = {"apiVersion": "kafka.reassign.dev/v1alpha1", "kind": "BrokerDecommission", "controller": True}
-    ref |= {"name": owner["name"], "uid": owner["uid"]}
-    sandbox.apply(plan("retire-5-1") | {"metadata": {"name": "retire-5-1", "ownerReferences": [ref]}})
-    sandbox.write_status("krp", "retire-5-1", PLAN_STATUS | {"staleDigest": OTHER_DIGEST})
+    made_for(sandbox, retiring(sandbox), "retire-5-1")
     assert "approve the BrokerDecommission retire-5" in error_of(verb("approve", "retire-5-1"), 2)
     assert "suspend kbd/retire-5" in error_of(verb("suspend", "retire-5-1"), 2)
     assert "cancel kbd/retire-5" in error_of(verb("cancel", "retire-5-1", "--yes"), 2)
     assert "approvedDigest" not in spec_of(sandbox, "krp", "retire-5-1")
+
+
+def test_a_policy_is_approved_with_its_plan_shown(sandbox: Kubectl, verb: Verb) -> None:
+    made_for(sandbox, standing(sandbox), "standing-lost-1")
+    ran = verb("approve", "standing", stdin="n\n")
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "krpol/standing: the trigger lost, for broker 5")
+    assert "approvedDigest" not in spec_of(sandbox, "krpol", "standing")
+    assert f"is {DIGEST}, not {OTHER_DIGEST}" in error_of(verb("approve", "standing", "--digest", OTHER_DIGEST), 1)
+    assert verb("approve", "standing", "--yes", "--dry-run").out.endswith("(dry run)\n")
+    assert "approvedDigest" not in spec_of(sandbox, "krpol", "standing")
+    assert verb("approve", "krpol/standing", "--yes").out.endswith(f"krpol/standing approved, {DIGEST}\n")
+    stored = sandbox.read("krpol", "standing")
+    assert stored["spec"]["approvedDigest"] == DIGEST
+    (mine,) = [m for m in stored["metadata"]["managedFields"] if m["manager"] == "kubectl-kafka-reassign"]
+    assert mine["fieldsV1"] == {"f:spec": {"f:approvedDigest": {}}}
+
+
+def test_a_policy_without_a_plan_that_waits_is_not_approved(sandbox: Kubectl, verb: Verb) -> None:
+    sandbox.apply(policy("new"))
+    assert "nothing of krpol/new waits for approval" in error_of(verb("approve", "new"), 1)
+    standing(sandbox)
+    sandbox.patch("krpol", "standing", {"spec": {"settleSeconds": 900}})
+    said = error_of(verb("approve", "standing"), 1)
+    assert "the status of krpol/standing is about an earlier spec" in said
+    assert "approvedDigest" not in spec_of(sandbox, "krpol", "standing")
+
+
+def test_a_plan_of_a_policy_is_left_to_it(sandbox: Kubectl, verb: Verb) -> None:
+    made_for(sandbox, standing(sandbox), "standing-lost-1")
+    assert "approve the ReassignmentPolicy standing" in error_of(verb("approve", "standing-lost-1"), 2)
+    assert "suspend krpol/standing" in error_of(verb("suspend", "standing-lost-1"), 2)
+    assert "resume krpol/standing" in error_of(verb("resume", "standing-lost-1"), 2)
+    assert "approvedDigest" not in spec_of(sandbox, "krp", "standing-lost-1")
 
 
 def test_an_approval_in_a_file_leaves_the_api_server_alone(sandbox: Kubectl, verb: Verb, tmp_path: Path) -> None:
@@ -280,6 +361,20 @@ def test_several_are_suspended_and_resumed_by_name(sandbox: Kubectl, verb: Verb)
     assert verb("suspend", "move").out == "kpr/move is suspended already\n"
     assert verb("resume", "move", "drain").out == "kpr/move resumed\nkrp/drain resumed\n"
     assert not any(spec_of(sandbox, kind, name)["suspend"] for kind, name in (("kpr", "move"), ("krp", "drain")))
+
+
+def test_a_policy_is_suspended_and_resumed_and_not_cancelled(sandbox: Kubectl, verb: Verb) -> None:
+    made_for(sandbox, standing(sandbox), "standing-lost-1")
+    assert verb("suspend", "standing").out == "krpol/standing suspended; moves in flight continue\n"
+    assert spec_of(sandbox, "krpol", "standing")["suspend"] is True
+    assert verb("suspend", "krpol/standing").out == "krpol/standing is suspended already\n"
+    assert verb("resume", "standing").out == "krpol/standing resumed\n"
+    assert spec_of(sandbox, "krpol", "standing")["suspend"] is False
+    said = error_of(verb("cancel", "standing", "--yes"), 2)
+    assert "stays in force until you suspend or delete it; suspend krpol/standing" in said
+    assert sandbox("get", "krpol", "-o", "name").splitlines() == ["reassignmentpolicy.kafka.reassign.dev/standing"]
+    assert verb("cancel", "standing-lost-1", "--yes").out.endswith("krp/standing-lost-1 is cancelled\n")
+    assert sandbox("get", "krp", "-o", "name") == ""
 
 
 def test_a_wave_is_held_by_its_plan_and_not_by_hand(sandbox: Kubectl, verb: Verb) -> None:
@@ -589,6 +684,9 @@ def test_names_are_completed_from_the_api_server(
     assert completed("watch", *here, "m") == ["move"]
     assert completed("approve", *here, "") == ["drain", "retire-5"]
     assert completed("watch", *here, "kbd/") == ["kbd/retire-5"]
+    standing(sandbox)
+    assert completed("explain", *here, "") == ["standing"]
+    assert completed("suspend", *here, "krpol/") == ["krpol/standing"]
     assert completed("decommission", *here, "5", "--cluster", "") == ["main"]
     assert completed("rollback", *here, "") == ["move"]
     assert completed("brake", "on", *here, "") == ["main"]

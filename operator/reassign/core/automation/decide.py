@@ -257,6 +257,9 @@ def _in_turn(
         return replace(case, first=f"the plan of a user, {listed(sorted(users))},")
     if its and not works:
         return replace(case, retires=its.plan)
+    found = case.plans.get(its.plan) if its else None
+    if its and (found is None or found.moving):  # it was resumed, or approved again, while that one was under way
+        return replace(case, first=f"what is in flight of the plan {its.plan}")
     return case
 
 
