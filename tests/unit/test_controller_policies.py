@@ -182,6 +182,31 @@ def test_a_cordon_that_is_lifted_ends_its_plan(monkeypatch: pytest.MonkeyPatch) 
     world.assert_nothing_left()
 
 
+def test_a_lost_broker_that_returns_has_one_event_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST, approval="Required")
+    for times in (1, 2):
+        world.down(1)
+        world.tick(until=lambda: world.ready_of() == "AwaitingApproval")
+        world.restart()
+        world.tick(until=lambda: world.ready_of() == "AwaitingApproval")
+        assert world.kube.events.count("BrokerReturned") == times - 1
+        world.up(1)
+        world.tick(3)
+        world.restart()
+        world.tick(until=lambda: world.ready_of() == "Idle")
+        assert [world.kube.events.count(reason) for reason in ("BrokerLost", "BrokerReturned")] == [times, times]
+
+
+def test_a_broker_that_was_replaced_is_not_one_that_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST)
+    world.down(1)
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+    world.tick(10)
+    world.up(1)
+    world.tick(10)
+    assert "BrokerReturned" not in world.kube.events
+
+
 def test_nothing_starts_while_the_cluster_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     world = policing(monkeypatch, LOST)
     world.tick(3)

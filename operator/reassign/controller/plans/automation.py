@@ -242,11 +242,11 @@ class Automation:
         assert isinstance(status, ReassignmentPolicyStatus)
         return policy_conditions.refused(it, status, problem, now)
 
-    async def _write_status(self, it: PlanOwner, status: Status) -> None:
+    async def _write_status(self, it: PlanOwner, status: Status, up: frozenset[int] = frozenset()) -> None:
         if isinstance(it, DecommissionResource) and isinstance(status, BrokerDecommissionStatus):
             await self._writer.write_decommission(it, status)
         elif isinstance(it, PolicyResource) and isinstance(status, ReassignmentPolicyStatus):
-            await self._writer.write_policy(it, status)
+            await self._writer.write_policy(it, status, up)
             for kind, outcome in ended_plans(it, status):
                 self._writer.metrics.policy_plan_ended("/".join(_key(it)), kind, outcome)
 
@@ -291,7 +291,8 @@ class Automation:
                 break
         now = next((other for other in self._readable(_key(it)) if other.uid == it.uid), None)
         if now and _wish(now) == _wish(it):
-            await self._write_status(now, status)
+            watched = decision.watched if isinstance(decision, PolicyDecision) else None
+            await self._write_status(now, status, watched.up if watched else frozenset())
         if acted:
             return AT_ONCE_SECONDS
         return (decision.changes - self._kube.now()).total_seconds() if decision.changes else float("inf")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 
@@ -262,25 +262,30 @@ class Writer:
         if status != it.status:
             await self._write_status(self._object(it), it.status, status)
 
-    async def write_policy(self, it: PolicyResource, status: ReassignmentPolicyStatus) -> None:
-        """Write the status of a ReassignmentPolicy if it changed.
+    async def write_policy(self, it: PolicyResource, status: ReassignmentPolicyStatus, up: Set[int]) -> None:
+        """Write the status of a ReassignmentPolicy if it changed; `up` are the brokers that are up.
 
         Raises ConflictError when the object is not the one judged.
         """
         if status != it.status:
             of_lost = [trigger.name for trigger in it.spec.triggers if trigger.broker_lost]
-            await self._write_status(self._object(it), it.status, status, of_lost)
+            await self._write_status(self._object(it), it.status, status, of_lost, up)
 
     async def record_cluster_event(self, key: ClusterKey, event: Event) -> None:
         if obj := self._store.cluster(key):
             await self.record_event(obj, event)
 
     async def _write_status(
-        self, obj: Object, before: StatusBefore, after: Status, of_lost: Container[str] = ()
+        self,
+        obj: Object,
+        before: StatusBefore,
+        after: Status,
+        of_lost: Container[str] = (),
+        up: Set[int] = frozenset(),
     ) -> bool:
         """Write a status and the events about it; return whether the object was still there.
 
-        `of_lost` are the triggers of a policy for brokers that are lost.
+        `of_lost` are the triggers of a policy for brokers that are lost, and `up` the brokers that are up.
         """
         written = await self._kube.write_status(obj, after.wire())
         self.metrics.status_patch()
@@ -292,7 +297,7 @@ class Writer:
         elif isinstance(before, BrokerDecommissionStatus) and isinstance(after, BrokerDecommissionStatus):
             events = decommission_transitions(before, after)
         elif isinstance(before, ReassignmentPolicyStatus) and isinstance(after, ReassignmentPolicyStatus):
-            events = policy_transitions(before, after, of_lost)
+            events = policy_transitions(before, after, of_lost, up)
         else:
             events = transitions(before.conditions, after.conditions)
         if isinstance(before, PartitionReassignmentStatus) and isinstance(after, PartitionReassignmentStatus):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -73,6 +73,8 @@ class Happened(StrEnum):
     """A schedule was due, and was held for longer than `startingDeadlineSeconds`. The status says what held it."""
     BROKER_LOST = "BrokerLost"
     """Brokers that have replicas have been down for `afterSeconds` of the trigger that the note names."""
+    BROKER_RETURNED = "BrokerReturned"
+    """Brokers that were lost are up again. One whose replicas have all been replaced is not lost any more."""
     BROKER_EMPTY = "BrokerEmpty"
     """The brokers of a BrokerDecommission are empty, and can be stopped."""
     BROKER_UNREGISTERED = "BrokerUnregistered"
@@ -211,9 +213,15 @@ def decommission_transitions(before: BrokerDecommissionStatus, after: BrokerDeco
 
 
 def policy_transitions(
-    before: ReassignmentPolicyStatus, after: ReassignmentPolicyStatus, of_lost: Container[str]
+    before: ReassignmentPolicyStatus,
+    after: ReassignmentPolicyStatus,
+    of_lost: Container[str],
+    up: Set[int] = frozenset(),
 ) -> list[Event]:
-    """Return the events of a change of a ReassignmentPolicy's status; `of_lost` names its triggers for lost brokers."""
+    """Return the events of a change of a ReassignmentPolicy's status.
+
+    `of_lost` names its triggers for lost brokers, and `up` are the brokers that are up.
+    """
     events = []
     were = {plan.name: plan.outcome for plan in before.plans}
     for plan in after.plans:
@@ -227,8 +235,13 @@ def policy_transitions(
         was = known.get(trigger.name)
         if trigger.reason == Happened.SCHEDULE_MISSED and not (was and was.message == trigger.message):
             events.append(Event(True, Happened.SCHEDULE_MISSED, f"{trigger.name}: {trigger.message}"))
-        if trigger.name in of_lost and (lost := _fired_for(trigger) - _fired_for(was)):
+        if trigger.name not in of_lost:
+            continue
+        if lost := _fired_for(trigger) - _fired_for(was):
             events.append(Event(True, Happened.BROKER_LOST, f"{trigger.name}: {named_brokers(lost, 'is')} lost"))
+        if back := (_fired_for(was) - _fired_for(trigger)) & up:
+            note = f"{trigger.name}: {named_brokers(back, 'is')} up again"
+            events.append(Event(False, Happened.BROKER_RETURNED, note))
     return (
         events + _approval_awaited(before.conditions, after.conditions) + _stalled(before.conditions, after.conditions)
     )
