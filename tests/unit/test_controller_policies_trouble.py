@@ -82,8 +82,13 @@ def made_anew(world: Policing, kafka: str | None = None, *, at_once: bool = Fals
     world.put(again)
     world.watch()
     if kafka:
-        snapshot = world.kafka.snapshot
-        world.kafka.snapshot = lambda *given: replace(snapshot(*given), cluster_id=kafka)  # type: ignore[method-assign]
+        other_brokers(world, kafka)
+
+
+def other_brokers(world: Policing, kafka: str) -> None:
+    """The brokers behind the address are of another Kafka cluster from now on."""
+    snapshot = world.kafka.snapshot
+    world.kafka.snapshot = lambda *given: replace(snapshot(*given), cluster_id=kafka)  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("at_once", [False, True])
@@ -137,6 +142,18 @@ def test_a_plan_under_way_is_retired_in_another_kafka(monkeypatch: pytest.Monkey
     world.tick(until=lambda: ("main-lost-2", "Succeeded") in world.outcomes())
     assert world.outcomes()[0] == ("main-lost-1", "Retired")
     assert [wave for wave in world.kube.started if "-lost-1-" in wave] == world.kube.started[:1]
+
+
+def test_other_brokers_behind_the_address_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST, approval="Required")
+    world.down(1)
+    world.tick(until=lambda: world.ready_of() == "AwaitingApproval")
+    world.approve_policy()
+    other_brokers(world, "another")
+    world.tick(15)
+    assert (world.ready_of(), world.kube.started, world.brokers.begun) == ("ClusterIdChanged", [], [])
+    other_brokers(world, "sim")
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
 
 
 # --- Plans of users ---
