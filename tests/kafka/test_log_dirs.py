@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +20,7 @@ from reassign.core.model.steps import APPLIED, Alter, AlterLogDirs, Result
 from reassign.core.tick import Memory, decide
 from reassign.errors import Reason
 from tests.kafka.harness import MEGABYTE, Kafka, eventually
-from tests.kafka.log_dirs import copied, cordoned, directory, observe, other_directory
+from tests.kafka.log_dirs import TAKES_NO_NOTICE, copied, cordoned, directory, observe, other_directory
 from tests.unit.sim import START, resource
 
 
@@ -116,6 +117,23 @@ def test_cordoned_directories_block_the_entries_that_would_get_into_them(kafka: 
         eventually(lambda: blocked(kafka, tp, (2, 1)) == "LogDirCordoned")
         assert blocked(kafka, tp, (1, 0)) == ""
     eventually(lambda: blocked(kafka, tp, (2, 1)) == "")
+
+
+def test_brokers_say_which_of_them_are_cordoned_as_a_whole(kafka: Kafka) -> None:
+    tp, b = TopicPartition(kafka.topic([2]), 0), str(kafka.brokers.log_dirs(2)[1])
+    none_says = kafka.brokers.version == TAKES_NO_NOTICE
+
+    def said(*brokers: int) -> bool:
+        cluster_id, found = asyncio.run(kafka.client.observe_cordons())
+        assert cluster_id == kafka.observe().cluster_id
+        return found == {broker: None if none_says else broker in brokers for broker in range(4)}
+
+    with cordoned(kafka, 2, "*"):
+        eventually(lambda: said(2))
+    eventually(said)
+    with cordoned(kafka, 2, b):
+        eventually(lambda: none_says or observe(kafka, tp, 2).log_dirs[2][b].cordoned is True)
+        assert said()
 
 
 def test_a_broker_refuses_to_confirm_the_id_of_another(kafka: Kafka) -> None:

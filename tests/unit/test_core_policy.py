@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from reassign.api.kafka_cluster import Execution
+from reassign.api.limits import MAX_PLAN_BROKERS
 from reassign.api.reassignment_record import RecordedPolicy
+from reassign.core.automation import triggers
 from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, orders
 from tests.unit.policy_sim import Policies, SimPolicy
@@ -293,6 +295,29 @@ def test_an_unknown_cordon_neither_stops_a_plan_nor_lets_it_go_on(how: str) -> N
     hide(False)
     run.wait(lambda: it.outcomes == [("main-in-1", "Retired")])
     assert len(run.begun) == begun
+
+
+def test_of_many_cordoned_brokers_as_many_as_a_plan_may_name_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triggers, "MAX_PLAN_BROKERS", 2)
+    run, it = world(CORDONED)
+    run.others = {1, 2, 5}
+    run.wait(lambda: run.created)
+    assert run.plans["main-in-1"].spec.goal.drain_brokers == (1, 2)
+    assert it.trigger("in").brokers == (1, 2)
+    run.wait(lambda: not (run.on(1) or run.on(2) or run.on(5)))
+    run.rest(60)
+    assert it.outcomes == [("main-in-1", "Succeeded"), ("main-in-2", "Succeeded")]
+
+
+def test_301_cordoned_brokers_get_a_plan_for_the_first_300() -> None:
+    many = range(MAX_PLAN_BROKERS + 1)
+    run = Policies(orders(*((broker, 1000) for broker in many)), [*many, 1000, 1001])
+    it = run.policy(CORDONED)
+    run.rest(900)
+    run.others = {*many}
+    run.rest(330)
+    assert run.plans["main-in-1"].spec.goal.drain_brokers == tuple(many)[:-1]
+    assert len(it.trigger("in").brokers) == MAX_PLAN_BROKERS
 
 
 def test_a_decommission_and_a_cordon_never_act_on_one_broker() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reassign.api.limits import MAX_PLAN_BROKERS
 from reassign.api.reassignment_policy import PlanTemplate, Trigger
 from reassign.api.reassignment_record import RecordedPolicy
 from reassign.core.automation.model import BrokerSeen, BrokersSeen
@@ -267,6 +268,13 @@ def test_lost_brokers_are_not_told_from_others_before_kafka_4() -> None:
 def test_cordoned_brokers_count_after_their_time() -> None:
     assert brokers_cordoned(300, Watched(cordoned=timers(b4=300))).brokers == {4}
     assert not brokers_cordoned(300, Watched(cordoned=timers(b4=299))).true
+
+
+def test_of_more_cordoned_brokers_than_a_plan_may_name_the_first_count() -> None:
+    many = {broker: Timer(300, START, 0) for broker in range(MAX_PLAN_BROKERS + 1)}
+    level = brokers_cordoned(300, Watched(cordoned=many))
+    assert level.brokers == frozenset(range(MAX_PLAN_BROKERS))
+    assert level.message.endswith("280 more have been cordoned for 300 s; a plan empties 300 at most")
 
 
 def test_added_brokers_count_after_their_time() -> None:

@@ -351,7 +351,7 @@ class ReassignmentRecordSpec(Model):
     """What was done to at most 100 partitions; written before the alter."""
     cluster_id: ClusterId | None = None
     """Of a KafkaCluster: Kafka's id of the cluster, pinned at the first connection: when it changes, nothing more is
-    done."""
+    done. Of a ReassignmentPolicy: the one that its timers, plans and approval are of; they count in no other."""
     foreign_cancels: bool = False
     """Of a KafkaCluster: whether cancels of other clients' moves may be under way. Written before CancelAll sends
     them."""

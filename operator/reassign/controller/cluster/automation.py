@@ -82,6 +82,8 @@ class AutomationStage:
     _began: Mapping[str, float] = field(default_factory=dict)
     """When each decommission was first seen: a reading that began before says too little of its brokers."""
     _decided: tuple[AutomationDecision, AutomationInputs] | None = None
+    _kafka: str | None = None
+    """The id of the Kafka cluster that all this is of."""
 
     async def decide(
         self,
@@ -98,6 +100,7 @@ class AutomationStage:
 
         Until that has succeeded the cordons are those that are recorded, where none is to be lifted.
         """
+        await self._forget_another(pinned)
         self._decided, before = None, self.cordons
         if not self.automation.has_any(self.key):
             self.cordons, self.lost, self.figures = frozenset(), {}, AutomationFigures()
@@ -136,6 +139,14 @@ class AutomationStage:
         kept = {uid: watched for uid, watched in self._watched.items() if uid in decision.judged}
         self._watched = kept | {uid: one.watched for uid, one in decision.policies.items() if one.watched}
         return again
+
+    async def _forget_another(self, pinned: str | None) -> None:
+        """Begin anew where the KafkaCluster was made again for another Kafka cluster."""
+        if self._kafka and self._kafka != pinned:
+            await self.watch.stop()
+            self.watch = BrokerWatch(self.watch.explain)
+            self._timers, self._watched = {}, {}
+        self._kafka = pinned
 
     def _look(
         self,

@@ -38,7 +38,7 @@ from reassign.controller.objects.reading import (
     version,
 )
 from reassign.core.automation.model import DecommissionResource
-from reassign.core.automation.policy_case import PolicyResource
+from reassign.core.automation.policy_case import PolicyResource, begun_anew
 from reassign.core.duplicates import Peer, standing
 from reassign.core.model.permission import Namespaces
 from reassign.core.model.problem import Name, Problem
@@ -283,6 +283,11 @@ class Store:
         """Return the recorded id of the Kafka cluster that a KafkaCluster stands for, by its uid."""
         return next((obj["spec"].get("clusterId") for obj in self._parts.get(cluster, {}).values()), None)
 
+    def kafka_of(self, key: ClusterKey) -> str | None:
+        """Return the recorded id of the Kafka cluster that the KafkaCluster of that name stands for."""
+        obj = self.cluster(key)
+        return self.cluster_id(obj["metadata"]["uid"]) if obj else None
+
     def foreign_cancels(self, cluster: str) -> bool:
         """Whether cancels of other clients' moves may be under way for a KafkaCluster, by its uid."""
         return any(part.spec.foreign_cancels for part in self.parts(cluster))
@@ -342,8 +347,12 @@ class Store:
         parsed = self._with_parts(obj, once(self._parsed_policies, parse_policy, obj))
         if isinstance(parsed, Unreadable):
             return parsed
-        recorded = next((part.spec.policy for part in self.parts(parsed.uid) if part.spec.policy), None)
-        return replace(parsed, record=recorded) if recorded else parsed
+        spec = next((part.spec for part in self.parts(parsed.uid) if part.spec.policy), None)
+        if spec is None or spec.policy is None:
+            return parsed
+        now = self.kafka_of((parsed.namespace, parsed.spec.cluster_ref.name))
+        is_another = None not in (spec.cluster_id, now) and spec.cluster_id != now
+        return replace(parsed, record=begun_anew(spec.policy) if is_another else spec.policy)
 
     def _with_parts(self, obj: Object, parsed: T | Problem) -> T | Unreadable:
         """Return what was parsed of an object, unless it or a part of its record cannot be read."""

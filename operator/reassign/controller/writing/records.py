@@ -121,8 +121,11 @@ class Records:
         policy: RecordedPolicy | None = None,
     ) -> None:
         part = next(iter(self._store.parts(it.uid)), None)
+        name = it.spec.cluster_ref.name
+        known = self._store.kafka_of((it.namespace, name)) or (part.spec.cluster_id if part else None)
         written = ReassignmentRecordSpec(
-            cluster_ref=RecordedClusterRef(namespace=it.namespace, name=it.spec.cluster_ref.name),
+            cluster_ref=RecordedClusterRef(namespace=it.namespace, name=name),
+            cluster_id=known if policy else None,
             owner_kind=OwnerKind(kind),
             part=0,
             decommission=decommission,

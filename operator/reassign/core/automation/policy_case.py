@@ -292,6 +292,12 @@ def recorded_trigger(record: RecordedPolicy, name: str) -> RecordedTrigger:
     return next((known for known in record.triggers if known.name == name), RecordedTrigger(name=name))
 
 
+def begun_anew(record: RecordedPolicy) -> RecordedPolicy:
+    """Return what a record still says once another Kafka cluster has taken the place of its own: which plans to end."""
+    plan, waiting = (of and of.model_copy(update={"retired": True}) for of in (record.plan, record.waiting))
+    return RecordedPolicy(number=record.number, plan=plan, waiting=waiting)
+
+
 def running_of(it: PolicyResource, plan: RecordedPolicyPlan) -> Running:
     """Return a plan as others see it."""
     return Running(plan.name, RANKS[plan.kind], it.uid, plan.approved)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
 
+from reassign.api.limits import MAX_PLAN_BROKERS
 from reassign.api.reassignment_policy import PlanTemplate, Trigger
 from reassign.core.automation.model import BrokersSeen
 from reassign.core.automation.schedule import ScheduleState
@@ -65,8 +66,10 @@ def brokers_cordoned(after_seconds: int, watched: Watched) -> Level:
 
 
 def _lasting(timers: Mapping[int, Timer], after_seconds: int, how: str) -> Level:
-    if true := lasting(timers, after_seconds):
-        return Level(True, true, f"{named_brokers(true, 'has')} been {how} for {after_seconds} s")
+    if true := sorted(lasting(timers, after_seconds)):
+        first = true[:MAX_PLAN_BROKERS]
+        more = f"; a plan empties {MAX_PLAN_BROKERS} at most" if true != first else ""
+        return Level(True, frozenset(first), f"{named_brokers(first, 'has')} been {how} for {after_seconds} s{more}")
     if not timers:
         return Level(message=f"no broker that has replicas is {how}")
     message = f"{named_brokers(timers, 'is')} {how}, for less than {after_seconds} s"
