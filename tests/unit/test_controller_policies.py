@@ -410,6 +410,18 @@ def test_metrics_count_plans_bytes_triggers_and_lost_brokers(monkeypatch: pytest
     assert not [name for name in series(world) if name.startswith("policy_trigger")]
 
 
+def test_metrics_tell_a_suspended_trigger_from_one_that_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST, suspend=True)
+    world.down(1)
+    world.tick(until=lambda: world.trigger("lost") == ("Held", "Suspended"))
+    held, suspended = (f"policy_trigger{{kind=brokerLost,state={state}}}" for state in ("Held", "Suspended"))
+    assert (series(world)[held], series(world)[suspended]) == (0, 1)
+    world.down(2)
+    world.edit_policy(suspend=False)
+    world.tick(until=lambda: world.trigger("lost") == ("Held", "TooManyBrokersLost"))
+    assert (series(world)[held], series(world)[suspended]) == (1, 0)
+
+
 def test_an_idle_policy_reads_seldom_and_writes_at_most_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     world = policing(monkeypatch, LOST, CORDONED)
     world.tick(20)
