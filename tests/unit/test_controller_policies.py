@@ -177,6 +177,17 @@ def test_a_lost_broker_that_returns_has_one_event_each_time(monkeypatch: pytest.
         assert [world.kube.events.count(reason) for reason in ("BrokerLost", "BrokerReturned")] == [times, times]
 
 
+def test_a_plan_that_has_ended_says_so_until_replicas_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, said = policing(monkeypatch, LOST), set[tuple[str | None, str | None]]()
+    world.down(1)
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+    assert "main-lost-1 has succeeded" in world.policy()["summary"]
+    while world.trigger("lost")[0] != "Idle":
+        said |= {world.trigger("lost")}
+        world.tick()
+    assert said == {("Active", None)}
+
+
 def test_a_broker_that_was_replaced_is_not_one_that_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     world = policing(monkeypatch, LOST)
     world.down(1)
