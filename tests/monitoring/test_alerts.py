@@ -73,6 +73,12 @@ FIRING = [
         24 * 60 + 1,
         MAIN_LABELS | {"kind": "brokersAdded"},
     ),
+    Case(
+        "TooManyBrokersLost",
+        {LOST: "0 2x20", f'{TRIGGER},{POD},kind="brokerLost",state="Suspended"}}': "0 1x20"},
+        6,
+        MAIN_LABELS,
+    ),
     Case("PlanPastWindows", {f"kafka_reassign_plans_past_windows{{{MAIN},{POD}}}": "0 1x30"}, 16, MAIN_LABELS),
     Case(
         "Drift",
@@ -166,6 +172,12 @@ def test_an_alert_fires_after_its_time_and_not_before(tmp_path: Path, case: Case
 @pytest.mark.parametrize("series", QUIET)
 def test_no_alert_fires_for_what_passes_by_itself(tmp_path: Path, series: dict[str, str]) -> None:
     check(tmp_path, series, [query('ALERTS{alertstate="firing"}', minute, []) for minute in QUIET_MINUTES])
+
+
+def test_no_alert_fires_for_a_trigger_that_a_user_suspended(tmp_path: Path) -> None:
+    held, suspended = (f'{TRIGGER},{POD},kind="schedule",state="{state}"}}' for state in ("Held", "Suspended"))
+    series = {f"kafka_reassign_lease_held{{{LEASE},{POD}}}": "1x3000", held: "0x3000", suspended: "1x3000"}
+    check(tmp_path, series, [query('ALERTS{alertstate="firing"}', minute, []) for minute in range(0, 3000, 240)])
 
 
 def test_a_stalled_policy_has_an_alert_of_its_own(tmp_path: Path) -> None:

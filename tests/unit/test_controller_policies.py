@@ -197,6 +197,17 @@ def test_a_lost_broker_that_returns_has_one_event_each_time(monkeypatch: pytest.
         assert [world.kube.events.count(reason) for reason in ("BrokerLost", "BrokerReturned")] == [times, times]
 
 
+def test_a_plan_that_has_ended_says_so_until_replicas_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, said = policing(monkeypatch, LOST), set[tuple[str | None, str | None]]()
+    world.down(1)
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+    assert "main-lost-1 has succeeded" in world.policy()["summary"]
+    while world.trigger("lost")[0] != "Idle":
+        said |= {world.trigger("lost")}
+        world.tick()
+    assert said == {("Active", None)}
+
+
 def test_a_broker_that_was_replaced_is_not_one_that_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     world = policing(monkeypatch, LOST)
     world.down(1)
@@ -428,6 +439,18 @@ def test_metrics_count_plans_bytes_triggers_and_lost_brokers(monkeypatch: pytest
     world.delete("main", "ReassignmentPolicy")
     world.tick()
     assert not [name for name in series(world) if name.startswith("policy_trigger")]
+
+
+def test_metrics_tell_a_suspended_trigger_from_one_that_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, LOST, suspend=True)
+    world.down(1)
+    world.tick(until=lambda: world.trigger("lost") == ("Held", "Suspended"))
+    held, suspended = (f"policy_trigger{{kind=brokerLost,state={state}}}" for state in ("Held", "Suspended"))
+    assert (series(world)[held], series(world)[suspended]) == (0, 1)
+    world.down(2)
+    world.edit_policy(suspend=False)
+    world.tick(until=lambda: world.trigger("lost") == ("Held", "TooManyBrokersLost"))
+    assert (series(world)[held], series(world)[suspended]) == (1, 0)
 
 
 def test_an_idle_policy_reads_seldom_and_writes_at_most_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,11 @@ import pytest
 
 from reassign.api.kafka_cluster import Execution
 from reassign.api.limits import MAX_PLAN_BROKERS
+from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from reassign.api.reassignment_record import RecordedPolicy
 from reassign.core.automation import triggers
 from reassign.core.model.snapshot import TopicPartition
-from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, orders
+from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, SimOwnedWave, orders
 from tests.unit.policy_sim import Policies, SimPolicy
 
 ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2), (3, 4), (4, 0), (0, 1))
@@ -20,7 +21,7 @@ LOST = {"name": "lost", "brokerLost": {"afterSeconds": 1800}, "approval": "NotRe
 CORDONED = {"name": "in", "brokersCordoned": {"afterSeconds": 300}, "approval": "NotRequired"}
 ADDED = {"name": "out", "brokersAdded": {"afterSeconds": 600}, "approval": "NotRequired"}
 NIGHTLY = {"name": "nightly", "schedule": {"cron": "0 4 * * *"}, "approval": "NotRequired"}
-LANDED = TopicPartition("orders", 90)
+LANDED, OTHER = TopicPartition("orders", 90), TopicPartition("other", 0)
 DAY = 24 * 3600
 
 
@@ -472,6 +473,44 @@ def test_a_plan_that_copies_more_than_allowed_needs_approval() -> None:
     run.wait(lambda: it.reason == "AwaitingApproval")
     assert run.begun == []
     assert "and maxBytes is 1024" in (it.status.summary or "")
+
+
+class DoesMore(Policies):
+    """Plans that evacuate a broker move another partition, too."""
+
+    def _evacuation(self, prefix: str, spec: ReassignmentPlanSpec) -> tuple[list[SimOwnedWave], list[str], list[str]]:
+        waves, incomplete, left_out = super()._evacuation(prefix, spec)
+        waves[0].entries[OTHER] = ((1, 2), (1, 3))
+        return waves, incomplete, left_out
+
+
+def test_a_plan_that_does_more_than_evacuate_says_why_it_waits() -> None:
+    run = DoesMore({**ROWS, OTHER: (1, 2)})
+    it = run.policy(LOST)
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    assert "no approval covers it: other-0 has no replica on broker 5; copy" in (it.status.summary or "")
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+
+
+@pytest.mark.parametrize(
+    ("approval", "users", "said"),
+    [
+        ("NotRequired", [], {"is being made", "has not begun", "is under way"}),
+        ("NotRequired", ["theirs"], {"is being made", "has not begun"}),
+        ("Required", [], {"is being made", "waits for its approval"}),
+    ],
+)
+def test_what_waits_for_a_plan_says_how_far_that_is(approval: str, users: list[str], said: set[str]) -> None:
+    run, it = world({**NIGHTLY, "approval": approval}, {**NIGHTLY, "name": "too"})
+    uneven(run)
+    run.wait(lambda: it.record.waiting)
+    run.users, found = users, set[str]()
+    for _ in range(3):
+        run.tick()
+        found |= {it.trigger("too").message.rpartition("main-nightly-1 ")[2]}
+    assert (found, it.says("too")) == (said, ("Held", "PlanInProgress"))
 
 
 def test_an_approval_covers_what_lands_later_on_the_same_broker() -> None:

@@ -333,6 +333,14 @@ def test_a_rack_is_lost_with_all_of_its_brokers_but_not_with_its_only_one() -> N
     assert lost_racks(cluster(fenced(), fenced()), {0, 1}) == {}
 
 
+def test_of_brokers_that_are_gone_no_rack_is_known() -> None:
+    rack = [up(rack="a"), gone(), gone()]
+    assert lost_racks(cluster(*rack), {1, 2}) == {}
+    assert lost_racks(cluster(*rack, fenced(rack="b")), {1, 2, 3}) == {}
+    others = [fenced(rack="b"), fenced(rack="b")]
+    assert lost_racks(cluster(*rack, *others), {1, 2, 3}) == {"b": frozenset({3, 4})}
+
+
 def test_schedules_that_cannot_be_read_are_named() -> None:
     bad = ScheduleState(None, problem=Problem(Reason.INVALID_SCHEDULE, "spec.triggers[a]: no"))
     assert problem_of({"a": ScheduleState(None)}) is None

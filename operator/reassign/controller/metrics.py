@@ -218,7 +218,8 @@ class Metrics:
         )
         triggers = _family(
             "policy_trigger",
-            "Triggers of ReassignmentPolicies by kind and state, 0 for none.",
+            "Triggers of ReassignmentPolicies by kind and state, 0 for none. One that is `Held` with the reason "
+            "`Suspended` has the state `Suspended` here.",
             "kind",
             "state",
         )

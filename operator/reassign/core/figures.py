@@ -10,7 +10,7 @@ from datetime import datetime
 from reassign.api.config_keys import CORDONED_LOG_DIRS
 from reassign.api.made_plan import PlanOutcome
 from reassign.api.partition_reassignment import PartitionState
-from reassign.api.reassignment_policy import ReassignmentPolicyStatus, TriggerKind, TriggerState
+from reassign.api.reassignment_policy import ReassignmentPolicyStatus, TriggerKind, TriggerState, TriggerStatus
 from reassign.api.reassignment_record import RecordedPolicy
 from reassign.api.window import Window
 from reassign.core.automation.decide import AutomationDecision
@@ -30,9 +30,11 @@ from reassign.core.plans.windows import times_closed
 from reassign.core.report.lines import lines_of
 from reassign.core.report.statuses import targets_of
 from reassign.core.tick import Decision
+from reassign.errors import Reason
 
 WITH_BYTES_TO_COME = (PartitionState.PENDING, PartitionState.BLOCKED, PartitionState.IN_FLIGHT)
 
+SUSPENDED = Reason.SUSPENDED.value
 PAST_WINDOWS = 3
 """How often its windows close until a plan counts as one that they do not suffice for."""
 
@@ -110,7 +112,7 @@ class AutomationFigures:
     replicas_left: int = 0
     """Replicas on the brokers of BrokerDecommissions at work: approved and not suspended."""
     triggers: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Triggers by kind and state."""
+    """Triggers by kind and state; one that a user has suspended counts as Suspended."""
     brokers_lost: int = 0
     """Brokers that have replicas, and have been down for as long as a policy asks."""
 
@@ -126,9 +128,15 @@ def automation_figures(decision: AutomationDecision) -> AutomationFigures:
         elif decided := decision.policies.get(uid):
             watched, kinds = decided.watched, {trigger.name: trigger.kind for trigger in it.spec.triggers}
             lost |= lasting(watched.down, it.lost_seconds) if watched else frozenset()
-            states.update({(kind, state): 0 for kind in kinds.values() for state in TriggerState})
-            states.update((kinds[one.name], one.state) for one in decided.status.triggers if one.name in kinds)
+            states.update({(kind, state): 0 for kind in kinds.values() for state in (*TriggerState, SUSPENDED)})
+            states.update((kinds[one.name], _state(one)) for one in decided.status.triggers if one.name in kinds)
     return AutomationFigures(left, states, len(lost))
+
+
+def _state(trigger: TriggerStatus) -> str:
+    """Return the state of a trigger: what a user holds is told from what waits for something else."""
+    held_by_user = trigger.state is TriggerState.HELD and trigger.reason == SUSPENDED
+    return SUSPENDED if held_by_user else trigger.state
 
 
 def ended_plans(it: PolicyResource, after: ReassignmentPolicyStatus) -> list[tuple[TriggerKind, PlanOutcome]]:

@@ -64,13 +64,15 @@ class Hold(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """An automated plan that is approved and has not ended, or that waits for its approval."""
+    """An automated plan that is approved and has not ended, or that is made or waits to begin."""
 
     plan: str
     rank: Rank
     owner: str
     """The uid of the object that it was made for."""
     approved: bool = True
+    stage: str = "is under way"
+    """How far it is, as a message says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +136,8 @@ def _unsettled(it: PlanCase) -> str | None:
 
 def _in_progress(it: PlanCase) -> str | None:
     for other in it.running:
-        if other.owner == it.owner and not other.approved and not retires(it.rank, other.rank):
-            return f"{other.plan} waits for its approval"
-        if other.owner != it.owner and not other.approved:
-            continue
-        if not retires(it.rank, other.rank):
-            return f"{other.plan} is under way"
+        if (other.approved or other.owner == it.owner) and not retires(it.rank, other.rank):
+            return f"{other.plan} {other.stage}"
     if it.users and it.rank not in (Rank.BROKER_LOST, Rank.BROKERS_CORDONED):
         return f"plans of users are under way: {listed(sorted(it.users))}"
     return None

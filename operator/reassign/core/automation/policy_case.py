@@ -268,14 +268,18 @@ def covered(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bo
 def why_not(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> list[str]:
     """Say why a plan needs an approval of its own."""
     copied, approval = bytes_in(found.plan.status.waves), it.record.approval
+    planned, brokers = as_planned(found), frozenset(plan.brokers)
     reasons = list[str]()
-    if it.spec.max_bytes is not None and copied > bytes_of(it.spec.max_bytes) and not it.needs_approval(plan.trigger):
-        reasons.append(f"it copies {amount(copied)}, and maxBytes is {it.spec.max_bytes}")
+    if not it.needs_approval(plan.trigger):
+        if it.spec.max_bytes is not None and copied > bytes_of(it.spec.max_bytes):
+            reasons.append(f"it copies {amount(copied)}, and maxBytes is {it.spec.max_bytes}")
+        if is_evacuating(plan.kind):
+            reasons += otherwise(planned, brokers)
     if not is_evacuating(plan.kind) or approval is None or not approval.digest or not it.approves(plan):
         return reasons
-    if more := set(plan.brokers) - set(approval.brokers):
+    if more := brokers - set(approval.brokers):
         reasons.append(f"it empties {named_brokers(more)}, too")
-    return [*reasons, *beyond(as_planned(found), frozenset(plan.brokers), approval)]
+    return [*dict.fromkeys([*reasons, *beyond(planned, brokers, approval)])]
 
 
 def sight_of(kind: TriggerKind, brokers: frozenset[int], seen: BrokersSeen) -> str:
@@ -299,8 +303,17 @@ def begun_anew(record: RecordedPolicy) -> RecordedPolicy:
 
 
 def running_of(it: PolicyResource, plan: RecordedPolicyPlan) -> Running:
-    """Return a plan as others see it."""
+    """Return an approved plan as others see it."""
     return Running(plan.name, RANKS[plan.kind], it.uid, plan.approved)
+
+
+def waiting_of(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen | None) -> Running:
+    """Return a plan that was not approved yet as others see it."""
+    if plan.uid is None or found is None or not found.plan.planned:
+        stage = "is being made"
+    else:
+        stage = "has not begun" if given(it, plan, found) else "waits for its approval"
+    return Running(plan.name, RANKS[plan.kind], it.uid, plan.approved, stage)
 
 
 def cooldown_until(ended: datetime | None, seconds: int, rank: Rank) -> datetime | None:

@@ -30,6 +30,7 @@ from reassign.core.automation.policy_case import (
     running_of,
     sight_of,
     spec_of,
+    waiting_of,
     why_not,
 )
 from reassign.core.automation.policy_run import (
@@ -85,7 +86,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
     if view.busy and record.plan:
         running.append(running_of(it, record.plan))
     if record.waiting and not (waits or record.waiting.retired):
-        running.append(running_of(it, record.waiting))
+        running.append(waiting_of(it, record.waiting, plan_of(case.plans, record.waiting, it.uid)))
     return PlanCase(
         rank,
         brokers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from reassign.api.made_plan import PlanOutcome
 from reassign.api.reassignment_plan import WaveState
@@ -67,7 +68,7 @@ def _come_to_its_end(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen
     if found is None:
         return view.list_plan(plan, None, PlanOutcome.DELETED)
     if found.done:
-        return view.list_plan(plan, found, PlanOutcome.SUCCEEDED)
+        return _until_counted(view.list_plan(plan, found, PlanOutcome.SUCCEEDED), plan)
     if found.ends or not (found.plan.retired or found.plan.deleted):
         view = replace(view, busy=True).say(plan.trigger, f"{plan.name} starts nothing more, and comes to its end")
         return view if found.plan.deleted else view.act(RetirePlan(found.plan))
@@ -140,7 +141,18 @@ def _succeeded(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
     if RANKS[plan.kind] not in EVACUATING:
         view = view.with_record(ended_at=view.case.now.time)
     view = view.with_trigger(plan.trigger, failures=0, last_failure=None, next_attempt=None)
-    return nothing_left(view, plan.trigger, plan.kind, frozenset(plan.brokers))
+    return _until_counted(nothing_left(view, plan.trigger, plan.kind, frozenset(plan.brokers)), plan)
+
+
+def _until_counted(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
+    """Say that an evacuation has succeeded until replicas are counted: the last count has those that have moved."""
+    now, at, wait = view.case.now, view.seen.counted_at, recorded_trigger(view.record, plan.trigger).next_plan
+    ended = next((made.completion_time for made in view.plans if made.name == plan.name), None)
+    if at is None or ended is None or wait is None or wait.until <= now.time:
+        return view
+    if now.time - timedelta(seconds=now.monotonic - at) > ended:
+        return view
+    return view.say(plan.trigger, f"{plan.name} has succeeded, and what it has left is being counted")
 
 
 def nothing_left(view: PolicyView, name: str, kind: TriggerKind, brokers: frozenset[int]) -> PolicyView:
