@@ -95,6 +95,10 @@ class Policies(Decommissions):
         self.users: list[str] = []
         self.others: set[int] = set()
         """Brokers that another client has cordoned."""
+        self.untold: set[int] = set()
+        """Brokers that do not say whether they are cordoned."""
+        self.cordons_at: float | None = None
+        """When it was read which brokers are cordoned; None: just now."""
         self.deaf = False
         """Whether no broker reaches a controller."""
         self.unreadable: set[str] = set()
@@ -123,11 +127,13 @@ class Policies(Decommissions):
 
     def _seen(self) -> BrokersSeen:
         found = super()._seen()
-        return replace(found, foreign=self.foreign, foreign_from=self.foreign_from, forwarded=not self.deaf)
+        foreign = {"foreign": self.foreign, "foreign_from": self.foreign_from}
+        return replace(found, **foreign, cordons_at=self.cordons_at, forwarded=not self.deaf)
 
     def _broker_seen(self, broker: int, shown: Mapping[TopicPartition, tuple[int, ...]]) -> BrokerSeen:
         found = super()._broker_seen(broker, shown)
-        cordoned = (found.up and broker in self.others) or found.cordoned
+        told = (found.up and broker in self.others) or found.cordoned
+        cordoned = None if broker in self.untold else told
         return replace(found, rack=self.racks.get(broker), cordoned=cordoned)
 
     def _take(

@@ -162,6 +162,26 @@ def test_a_lost_broker_that_returns_ends_its_plan(monkeypatch: pytest.MonkeyPatc
     world.assert_nothing_left()
 
 
+def test_a_cordon_that_is_lifted_ends_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = policing(monkeypatch, CORDONED)
+    world.tick(20)
+    world.copies = False
+    world.cordon(3)
+    world.tick(until=lambda: bool(world.kafka.reassignments))
+    moving = {*world.kafka.reassignments}
+    world.cordon(3, None)
+    world.tick(10)
+    assert (len(world.kube.started), world.outcomes()) == (1, [("main-in-1", "Running")])
+    world.tick(until=lambda: world.trigger("in")[0] == "Active" and "comes to its end" in world.said())
+    assert {*world.kafka.reassignments} == moving
+    world.copies = True
+    world.tick(until=lambda: world.outcomes() == [("main-in-1", "Retired")])
+    assert len(world.on(3)) == 1
+    world.tick(60)
+    assert (world.plans(), world.ready_of()) == (["main-in-1"], "Idle")
+    world.assert_nothing_left()
+
+
 def test_nothing_starts_while_the_cluster_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     world = policing(monkeypatch, LOST)
     world.tick(3)

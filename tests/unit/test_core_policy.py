@@ -211,6 +211,90 @@ def test_brokers_that_others_have_cordoned_are_emptied() -> None:
     assert (it.outcomes, it.says("in")) == ([("main-in-1", "Succeeded")], ("Idle", None))
 
 
+def emptied(run: Policies, *brokers: int) -> None:
+    """Let another client cordon brokers with many replicas, and wait until a wave of the plan is in flight."""
+    run.replicas.update({TopicPartition("big", n): (brokers[n % len(brokers)], 1) for n in range(20)})
+    run.others = {*brokers}
+    run.wait(lambda: run.begun)
+
+
+def test_a_cordon_that_is_lifted_before_a_wave_begins_ends_the_plan() -> None:
+    run, it = world({**CORDONED, "windows": [{"cron": "0 0 1 1 *", "durationSeconds": 300}]})
+    run.others = {5}
+    run.wait(lambda: it.outcomes)
+    run.others = set()
+    run.rest(285)
+    assert it.outcomes == [("main-in-1", "Running")]
+    run.rest(120)
+    assert (it.outcomes, run.begun, it.reason) == ([("main-in-1", "Retired")], [], "Idle")
+
+
+def test_a_cordon_that_is_lifted_while_waves_run_cancels_nothing() -> None:
+    run, it = world(CORDONED)
+    emptied(run, 5)
+    left = len(run.on(5))
+    run.others = set()
+    run.tick()
+    assert it.trigger("in").message == "broker 5 is not cordoned any more, so main-in-1 starts nothing more"
+    run.rest(1200)
+    assert run.begun == ["main-in-1-w1"]
+    assert len(run.on(5)) == left - 2, "what was in flight has come to its end, and nothing else has begun"
+    assert (it.outcomes, it.reason) == ([("main-in-1", "Retired")], "Idle")
+    run.others = {5}
+    run.rest(420)
+    assert run.created == ["main-in-1", "main-in-2"], "it was no failure, and no cooldown follows"
+
+
+def test_a_broker_that_is_cordoned_again_is_emptied_further() -> None:
+    run, it = world(CORDONED)
+    emptied(run, 5)
+    run.others = set()
+    run.rest(240)
+    assert run.begun == ["main-in-1-w1"]
+    run.others = {5}
+    run.wait(lambda: run.on(5) == [])
+    run.rest(60)
+    assert it.outcomes == [("main-in-1", "Succeeded")]
+
+
+def test_of_two_brokers_one_that_is_not_cordoned_ends_the_plan_of_both() -> None:
+    run, it = world(CORDONED)
+    emptied(run, 4, 5)
+    run.others = {5}
+    run.rest(30)
+    left = run.on(4)
+    run.wait(lambda: run.on(5) == [])
+    assert it.outcomes[0] == ("main-in-1", "Retired")
+    assert {*left} <= {*run.on(4)}, "no replica leaves the broker that is not cordoned any more"
+
+
+@pytest.mark.parametrize("how", ["down", "untold", "read long ago"])
+def test_an_unknown_cordon_neither_stops_a_plan_nor_lets_it_go_on(how: str) -> None:
+    run, it = world(CORDONED)
+    emptied(run, 5)
+
+    def hide(hidden: bool) -> None:
+        run.brokers[5] = FENCED if hidden and how == "down" else UP
+        run.untold = {5} if hidden and how == "untold" else set()
+        run.cordons_at = run.now.monotonic - 121 if hidden and how == "read long ago" else None
+
+    run.others = set()
+    for _ in range(4):
+        hide(True)
+        run.tick()
+    assert len(run.begun) > 1, "nothing is known of the cordon, so the plan goes on"
+    hide(False)
+    run.tick(2)
+    begun = len(run.begun)
+    for _ in range(20):
+        hide(True)
+        run.tick()
+    assert (len(run.begun), it.outcomes) == (begun, [("main-in-1", "Running")])
+    hide(False)
+    run.wait(lambda: it.outcomes == [("main-in-1", "Retired")])
+    assert len(run.begun) == begun
+
+
 def test_a_decommission_and_a_cordon_never_act_on_one_broker() -> None:
     run, it = world(CORDONED)
     run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})

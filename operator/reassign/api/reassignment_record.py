@@ -227,7 +227,7 @@ class RecordedPolicyPlan(RecordedPlan):
     brokers: PlanBrokers = ()
     """The brokers that it empties."""
     returned: RecordedTimer | None = None
-    """How long one of these was up again, of brokers that were lost."""
+    """How long one of these was back: up again where it was lost, else not cordoned any more."""
     moment: RecordedTime | None = None
     """The time of the schedule that it was made for."""
 

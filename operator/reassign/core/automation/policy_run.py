@@ -16,12 +16,15 @@ from reassign.core.automation.policy_case import digest_of, is_evacuating, recor
 from reassign.core.automation.policy_view import PolicyView
 from reassign.core.automation.timers import observed, read_timer, recorded
 from reassign.core.automation.view import anew, grown
+from reassign.core.automation.watch import cordons_read
 from reassign.core.plans.conditions import summary_of
 from reassign.core.plans.windows import windows_at
 from reassign.text import cut, named_brokers
 
 RETURNED_SECONDS = 300
-"""How long a lost broker has been back when its plan is retired."""
+"""How long a broker has been back when the plan that empties it is retired."""
+BACK = {TriggerKind.BROKER_LOST: "back", TriggerKind.BROKERS_CORDONED: "not cordoned any more"}
+"""What is said of a broker that a plan of such a trigger is not to empty any more."""
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 600, 21_600
 """The waits after a plan that could not go on: each is twice the one before."""
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 60, 3600
@@ -48,9 +51,10 @@ def go_on(view: PolicyView) -> PolicyView:
         return retire(view, plan, found, f"{case.yields} goes first")
     view, back = _returned(view, plan)
     if timer := view.watched.returned:
+        why = f"{named_brokers(back, 'is')} {BACK[plan.kind]}"
         if timer.seconds >= RETURNED_SECONDS:
-            return retire(view, plan, found, f"{named_brokers(back, 'is')} back")
-        return view.say(plan.trigger, f"{named_brokers(back, 'is')} up again, so {plan.name} starts nothing more")
+            return retire(view, plan, found, why)
+        return view.say(plan.trigger, f"{why}, so {plan.name} starts nothing more")
     if case.suspended:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.suspended}")
     if why := trouble_of(found, plan, digest, view.avoided(plan.kind, frozenset(plan.brokers))):
@@ -77,16 +81,30 @@ def retire(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, why: str
 
 
 def _returned(view: PolicyView, plan: RecordedPolicyPlan) -> tuple[PolicyView, list[int]]:
-    """Note how long a lost broker has been up again."""
-    if plan.kind is not TriggerKind.BROKER_LOST:
+    """Note how long a broker that a plan empties has been back; while that is not known, nothing."""
+    if plan.kind not in BACK:
         return view, []
-    back = [b for b in plan.brokers if b in view.seen.brokers and view.seen.brokers[b].up]
+    states = {broker: _is_back(view, plan.kind, broker) for broker in plan.brokers}
+    back = [broker for broker, state in states.items() if state]
+    unknown = [broker for broker, state in states.items() if state is None]
     before = read_timer(plan.returned)
     if view.case.watched and view.case.watched.returned:
         before = view.case.watched.returned
-    timer = observed(before, bool(back), view.case.now)
+    read = None if plan.kind is TriggerKind.BROKER_LOST else cordons_read(view.seen, view.case.now)
+    timer = observed(before, True if back else None if unknown else False, read or view.case.now)
     view = replace(view, watched=replace(view.watched, returned=timer))
-    return view.with_plan(returned=recorded(plan.returned, timer)), back
+    return view.with_plan(returned=recorded(plan.returned, timer)), back or unknown
+
+
+def _is_back(view: PolicyView, kind: TriggerKind, broker: int) -> bool | None:
+    """Whether a broker is up, where it was lost, else up and not cordoned; None where that is not known."""
+    found = view.seen.brokers.get(broker)
+    up = found is not None and found.up
+    if kind is TriggerKind.BROKER_LOST:
+        return up
+    if found is None or not up or found.cordoned is None or not cordons_read(view.seen, view.case.now):
+        return None
+    return not found.cordoned
 
 
 def _cannot_go_on(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> PolicyView:

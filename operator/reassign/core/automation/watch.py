@@ -47,7 +47,7 @@ class Watched:
     fenced: frozenset[int] = frozenset()
     """Brokers that were registered and fenced then."""
     returned: Timer | None = None
-    """How long a broker that was lost has been up again, while its plan is under way."""
+    """How long a broker that the plan under way empties has been up again, or not cordoned any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,16 @@ def is_counted(seen: BrokersSeen, now: Clock) -> bool:
     return _is_recent(seen.counted_at, now, COUNT_HOLDS_SECONDS)
 
 
+def cordons_read(seen: BrokersSeen, now: Clock) -> Clock | None:
+    """Return when it was read which brokers are cordoned; None where that is too long ago.
+
+    Between two readings a cordon may be lifted or set: for timers the time of the last one counts.
+    """
+    if not _is_recent(seen.cordons_at, now, GREATEST_GAP_SECONDS):
+        return None
+    return now if seen.cordons_at is None else Clock(seen.cordons_at, now.time)
+
+
 def watch(
     before: Watched, seen: BrokersSeen, ours: Set[int], ignored: Set[int], few: Few | None, now: Clock
 ) -> Watched:
@@ -96,11 +106,9 @@ def watch(
         return before
     count = {broker: found for broker, found in seen.brokers.items() if broker not in ignored}
     down = {broker for broker, found in count.items() if found.holds and not found.up}
-    known = _is_recent(seen.cordons_at, now, GREATEST_GAP_SECONDS)
-    # between two readings a cordon may be lifted: the time of the last one counts
-    as_read = now if seen.cordons_at is None else Clock(seen.cordons_at, now.time)
+    as_read = cordons_read(seen, now)
     cordoned = {
-        broker: found.cordoned if known else None
+        broker: found.cordoned if as_read else None
         for broker, found in count.items()
         if found.holds and found.up and broker not in ours
     }
@@ -111,7 +119,7 @@ def watch(
     changed = before.settled is None or _unsettles(before, up, fenced, seen, ignored)
     return Watched(
         down=_timers(before.down, dict.fromkeys(down, True), now),
-        cordoned=_timers(before.cordoned, cordoned, as_read),
+        cordoned=_timers(before.cordoned, cordoned, as_read or now),
         added=added,
         added_for=observed(before.added_for if same else None, bool(added), now),
         settled=observed(None if changed else before.settled, True, now),
