@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -204,6 +204,10 @@ class Decommissions:
         self.factor = factor
         self.lists_fenced = True
         self.supports_cordons = True
+        self.lifts_cordons = True
+        """Whether brokers lift our cordons once they are not wanted any more."""
+        self.lifted: dict[int, float] = {}
+        """When our cordons were lifted."""
         self.reports_cordons = True
         self.execution = Execution.RUN
         self.problem: Problem | None = None
@@ -353,8 +357,9 @@ class Decommissions:
         for broker in live & wanted - self.cordons.keys() if self.supports_cordons else ():
             self.cordons[broker] = self.seconds
         for broker in self.cordons.keys() - wanted:
-            if self.brokers.get(broker) != FENCED:
+            if self.brokers.get(broker) != FENCED and self.lifts_cordons:
                 del self.cordons[broker]
+                self.lifted[broker] = self.seconds
 
     # --- What is observed ---
 
@@ -470,8 +475,8 @@ class Decommissions:
 
     # --- Planning, and the plans' own controller ---
 
-    def _work_out(self, spec: ReassignmentPlanSpec) -> WorkedOut | Problem:
-        waves, incomplete, left_out = self._evacuation("worked", spec)
+    def _work_out(self, spec: ReassignmentPlanSpec, refused: Set[int] = frozenset()) -> WorkedOut | Problem:
+        waves, incomplete, left_out = self._evacuation("worked", spec, refused)
         planned = Planned(
             input_hash="",
             manifests=tuple(wave.manifest for wave in waves),
@@ -482,8 +487,14 @@ class Decommissions:
         )
         return WorkedOut(plan_spec_digest(spec), planned, tuple(incomplete), tuple(left_out))
 
-    def _evacuation(self, prefix: str, spec: ReassignmentPlanSpec) -> tuple[list[SimOwnedWave], list[str], list[str]]:
-        """Return waves, and which partitions would stay or have no source."""
+    def _refused(self, plan: SimOwnedPlan) -> Set[int]:
+        """Return the brokers that no target of a plan may name."""
+        return frozenset()
+
+    def _evacuation(
+        self, prefix: str, spec: ReassignmentPlanSpec, refused: Set[int]
+    ) -> tuple[list[SimOwnedWave], list[str], list[str]]:
+        """Return waves, and which partitions would stay or have no source; no target names the `refused` brokers."""
         drained, avoid = set(spec.goal.drain_brokers or ()), set(spec.goal.avoid_brokers or ())
         up = {broker for broker, state in self.brokers.items() if state == UP}
         entries, incomplete, left_out = dict[TopicPartition, Any](), list[str](), list[str]()
@@ -495,7 +506,7 @@ class Decommissions:
                 continue
             free = sorted(up - drained - avoid - set(row) - self.cordons.keys())
             target = tuple(free.pop(0) if b in drained and free else b for b in row)
-            if drained & set(target) or not set(row) - drained <= up:
+            if (drained | refused) & set(target) or not set(row) - drained <= up:
                 incomplete.append(f"{tp.topic}-{tp.partition}")
             else:
                 entries[tp] = row, target
@@ -514,7 +525,7 @@ class Decommissions:
             plan.over = plan.retired and WaveState.RUNNING not in states and states != {WaveState.SUCCEEDED}
             return
         if not plan.made:
-            plan.waves, plan.made = self._evacuation(plan.name, plan.spec)[0], True
+            plan.waves, plan.made = self._evacuation(plan.name, plan.spec, self._refused(plan))[0], True
             return
         current = next((wave for wave in plan.waves if wave.state is not WaveState.SUCCEEDED), None)
         if current is None or current.state is not WaveState.PENDING:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from reassign.api.common import ConditionStatus
-from reassign.api.reassignment_plan import ReassignmentPlanSpec
-from reassign.api.reassignment_policy import ReassignmentPolicySpec, ReassignmentPolicyStatus, TriggerStatus
+from reassign.api.reassignment_plan import ReassignmentPlanSpec, WaveState
+from reassign.api.reassignment_policy import (
+    ReassignmentPolicySpec,
+    ReassignmentPolicyStatus,
+    TriggerKind,
+    TriggerStatus,
+)
 from reassign.api.reassignment_record import RecordedPolicy
 from reassign.core.automation.decide import AutomationDecision, PolicyInputs, decide_automation
 from reassign.core.automation.model import (
@@ -24,6 +29,7 @@ from reassign.core.automation.model import (
 )
 from reassign.core.automation.policy_case import PolicyResource, PolicyStep, WritePolicyRecord
 from reassign.core.automation.watch import Watched
+from reassign.core.configs.cordons import LIFTING_SECONDS
 from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import UP, WAVE, Crashed, Decommissions, SimOwnedPlan, SimOwnedWave
 from tests.unit.sim import START
@@ -125,13 +131,17 @@ class Policies(Decommissions):
             [it.resource for it in self.objects.values()],
             {plan.name: self.plan_seen(plan) for plan in self.plans.values() if plan.name not in self.unreadable},
             self.worked,
-            OwnedCluster("main", self.execution, cordons=frozenset(self.cordons)),
+            OwnedCluster("main", self.execution, cordons=frozenset(self.cordons), lifting=self._lifting),
             self.problem or self._seen(),
             self.timers,
             now,
             {plan.name: plan.uid for plan in self.plans.values() if plan.name in self.unreadable},
             PolicyInputs([it.resource for it in self.policies.values()], self.watched, self.users),
         )
+
+    @property
+    def _lifting(self) -> frozenset[int]:
+        return frozenset(broker for broker, at in self.lifted.items() if self.seconds - at < LIFTING_SECONDS)
 
     def _seen(self) -> BrokersSeen:
         found = super()._seen()
@@ -168,8 +178,8 @@ class Policies(Decommissions):
             case WritePolicyRecord(record):
                 it.record = RecordedPolicy.parse(record.wire())
                 it.writes += 1
-            case WorkOut(spec):
-                self.worked[it.uid] = self._work_out(spec)
+            case WorkOut(spec, lifted):
+                self.worked[it.uid] = self._work_out(spec, set() if lifted else self.cordons.keys())
             case CreatePlan(manifest):
                 self._create(it.record.waiting, manifest)
             case RunPlan(resource, waves):
@@ -198,12 +208,22 @@ class Policies(Decommissions):
         assert (recorded.name, recorded.approved, recorded.retired) == (plan.name, True, False)
         assert owner.resource.approves(recorded)
         assert not owner.spec.suspend
+        wave = next(wave for wave in plan.waves if wave.state is WaveState.PENDING)
+        named = {broker for _, after in wave.entries.values() for broker in after}
+        assert not named & (self.cordons.keys() | self._lifting), "Kafka refuses targets that name cordoned brokers"
 
-    def _evacuation(self, prefix: str, spec: ReassignmentPlanSpec) -> tuple[list[SimOwnedWave], list[str], list[str]]:
+    def _refused(self, plan: SimOwnedPlan) -> Set[int]:
+        its = [it.record.waiting or it.record.plan for it in self.policies.values() if it.uid == plan.owner]
+        lost = any(one and one.kind is TriggerKind.BROKER_LOST for one in its)
+        return self.cordons.keys() if its and not lost else set()
+
+    def _evacuation(
+        self, prefix: str, spec: ReassignmentPlanSpec, refused: Set[int]
+    ) -> tuple[list[SimOwnedWave], list[str], list[str]]:
         if spec.goal.drain_brokers:
             avoid = {*(spec.goal.avoid_brokers or ()), *self.others} - {*spec.goal.drain_brokers}
             goal = spec.goal.model_copy(update={"avoid_brokers": tuple(avoid)})
-            return super()._evacuation(prefix, spec.model_copy(update={"goal": goal}))
+            return super()._evacuation(prefix, spec.model_copy(update={"goal": goal}), refused)
         return self._balance(prefix, spec), [], []
 
     def _balance(self, prefix: str, spec: ReassignmentPlanSpec) -> list[SimOwnedWave]:

@@ -27,22 +27,21 @@ class Placement(Evacuation):
 
     def stays(self, job: Job) -> tuple[str, ...]:
         """Partitions that would be on a cordoned broker stay: Kafka refuses such an assignment."""
-        refused = [tp for tp, _, after in super().moves(job) if self._cordoned & {*after}]
+        refused = [tp for tp, _, after in super().moves(job) if self._cordoned(job) & {*after}]
         return (*self.incomplete, *map(str, refused if job.plan.spec.goal.drains else ()))
 
-    @property
-    def _cordoned(self) -> set[int]:
-        return {*self.kafka.cordons}
+    def _cordoned(self, job: Job) -> set[int]:
+        return {*self.kafka.cordons} - job.lifted
 
     def moves(self, job: Job) -> Moves:
         goal = job.plan.spec.goal
         if goal.drains:
-            return [move for move in super().moves(job) if not self._cordoned & {*move[2]}]
+            return [move for move in super().moves(job) if not self._cordoned(job) & {*move[2]}]
         if self.balanced:
             return []
-        hosts = sorted(live_brokers(self.kafka.brokers) - {*(goal.avoid_brokers or ())} - self._cordoned)
+        hosts = sorted(live_brokers(self.kafka.brokers) - {*(goal.avoid_brokers or ())} - self._cordoned(job))
         free = {tp: row for tp, row in sorted(self.kafka.replicas.items()) if tp not in self.kafka.reassignments}
-        before = {tp: row for tp, row in free.items() if not self._cordoned & {*row}}
+        before = {tp: row for tp, row in free.items() if not self._cordoned(job) & {*row}}
         after = dict(before)
         while True:
             load = {number: sum(number in row for row in after.values()) for number in hosts}

@@ -116,6 +116,15 @@ def test_the_planner_is_asked_what_the_spec_says(seen: Seen, asked: list[tuple[o
     assert seen.did == [WAY, "closed"]
 
 
+def test_a_plan_moves_what_stays_on_brokers_whose_cordons_count_as_lifted(seen: Seen) -> None:
+    seen.kafka.cordons = {2: "*"}
+    goal = {"drainBrokers": [1], "scope": "Drained", "avoidBrokers": [2]}
+    asked = job(goal=goal, waves={}, template={})
+    assert work_out(asked).waves == ()
+    [wave] = work_out(asked._replace(lifted=frozenset({2}))).waves
+    assert wave.partitions == 3
+
+
 def test_brokers_of_another_cluster_than_at_first_are_not_planned_for(seen: Seen, asked: list[object]) -> None:
     with pytest.raises(ClusterError) as raised:
         work_out(job(cluster_id="another"))

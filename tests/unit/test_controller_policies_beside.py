@@ -55,23 +55,36 @@ def test_a_lost_broker_goes_before_a_decommission(monkeypatch: pytest.MonkeyPatc
     assert (world.on(2), world.on(3)) == ([], [])
 
 
-def test_our_cordons_are_lifted_for_a_lost_broker_that_needs_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_cordons_are_lifted_once_a_plan_for_a_lost_broker_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     world = Policing(monkeypatch, triggers=[LOST], approval="Required")
     world.apply(approval="NotRequired", brokers=(3,))
     begun(world)
     assert world.cordons() == {3}
     world.down(2)
-    world.tick(until=lambda: not world.cordons())
     world.copies = True
     world.tick(until=lambda: world.ready_of() == "AwaitingApproval")
     world.restart()
     world.tick(10)
-    assert (world.cordons(), world.plans()) == (set(), ["main-lost-1", "old-1"])
+    assert (world.cordons(), world.plans()) == ({3}, ["main-lost-1", "old-1"])
     world.approve_policy()
+    world.tick(until=lambda: not world.cordons())
+    started = len(world.kube.started)
+    world.tick(until=lambda: len(world.kube.started) > started)
     world.tick(until=lambda: ("main-lost-1", "Succeeded") in world.outcomes())
-    assert (world.on(2), world.cordons()) == ([], set())
+    assert world.on(2) == []
     world.tick(until=lambda: world.reason() == "Empty")
     assert world.cordons() == {3}
+
+
+def test_a_plan_with_an_object_is_made_as_though_our_cordons_were_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[LOST], approval="Required")
+    world.apply(approval="NotRequired", brokers=(3,))
+    begun(world)
+    monkeypatch.setattr(world.planner, "hand_over", lambda *_: None)
+    world.down(2)
+    world.copies = True
+    world.tick(until=lambda: world.ready_of() == "AwaitingApproval")
+    assert [(job.owned, job.lifted) for job in world.work.jobs if job.plan.name == "main-lost-1"] == [(True, {3})]
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanSpec
-from reassign.controller.plans.job import Job, evacuation_of, plan_of, renamed, worked_out
+from reassign.controller.plans.job import Job, evacuation_of, plan_of, renamed, uncordoned, worked_out
 from reassign.controller.plans.planner import Planner
 from reassign.core.automation.model import WorkedOut, plan_spec_digest
 from reassign.core.model.snapshot import Broker, LogDir, Snapshot, TopicPartition
@@ -270,3 +270,18 @@ def test_a_plan_of_an_owner_is_made_in_part_only_where_that_is_enough() -> None:
     with pytest.raises(PlanningError, match="would stay"):
         evacuation_of(whole, shown(kafka), survey(shown(kafka)))
     assert evacuation_of(whole._replace(in_part=True), shown(kafka), survey(shown(kafka))).waves == ()
+
+
+def test_a_plan_is_made_as_though_our_cordons_were_lifted() -> None:
+    kafka = orders((1, 2), (1, 3))
+    kafka.cordons = {2: "*", 3: "*"}
+    goal = {"goal": {"drainBrokers": [1], "scope": "Drained", "avoidBrokers": [2]}}
+    assert moved(work(kafka, **goal)) == {}
+    ours = uncordoned(shown(kafka), frozenset({2}))
+    found = worked_out(asked(**goal), ours, survey(ours))
+    assert {name: 2 in row for name, row in moved(found).items()} == {"orders-0": True}
+    assert found.incomplete, "the cordon of another client stays"
+    kafka.cordons = {2: "*"}
+    ours = uncordoned(shown(kafka), frozenset({2}))
+    found = worked_out(asked(**goal), ours, survey(ours))
+    assert {name: 2 in row for name, row in moved(found).items()} == {"orders-0": True, "orders-1": False}

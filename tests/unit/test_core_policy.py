@@ -22,6 +22,7 @@ CORDONED = {"name": "in", "brokersCordoned": {"afterSeconds": 300}, "approval": 
 ADDED = {"name": "out", "brokersAdded": {"afterSeconds": 600}, "approval": "NotRequired"}
 NIGHTLY = {"name": "nightly", "schedule": {"cron": "0 4 * * *"}, "approval": "NotRequired"}
 LANDED, OTHER = TopicPartition("orders", 90), TopicPartition("other", 0)
+CLOSED = [{"cron": "0 0 1 7 *", "durationSeconds": 300}]
 DAY = 24 * 3600
 
 
@@ -59,7 +60,7 @@ def test_a_broker_that_is_gone_is_replaced_too() -> None:
 
 
 def test_a_broker_back_after_forty_minutes_has_its_plan_retired() -> None:
-    run, it = world({**LOST, "windows": [{"cron": "0 0 1 1 *", "durationSeconds": 300}]})
+    run, it = world({**LOST, "windows": CLOSED})
     run.brokers[5] = FENCED
     run.rest(2400)
     assert it.says("lost")[0] == "Active"
@@ -222,7 +223,7 @@ def emptied(run: Policies, *brokers: int) -> None:
 
 
 def test_a_cordon_that_is_lifted_before_a_wave_begins_ends_the_plan() -> None:
-    run, it = world({**CORDONED, "windows": [{"cron": "0 0 1 1 *", "durationSeconds": 300}]})
+    run, it = world({**CORDONED, "windows": CLOSED})
     run.others = {5}
     run.wait(lambda: it.outcomes)
     run.others = set()
@@ -767,9 +768,6 @@ def test_a_plan_of_a_user_holds_a_decommission_of_a_broker_that_is_up() -> None:
     run.wait(lambda: run.created)
 
 
-CLOSED = [{"cron": "0 0 1 1 *", "durationSeconds": 300}]
-
-
 @pytest.mark.parametrize("other", ["decommission", "policy"])
 def test_a_plan_that_waits_for_its_window_retires_no_other(other: str) -> None:
     lost = {**LOST, "brokerLost": {"afterSeconds": 60}, "windows": CLOSED}
@@ -838,18 +836,57 @@ def test_a_record_that_is_deleted_takes_up_the_plan_that_is_there() -> None:
     assert (it.outcomes, run.created) == ([("main-lost-1", "Succeeded")], ["main-lost-1"])
 
 
-def test_cordons_are_lifted_where_a_lost_broker_needs_their_room() -> None:
-    run = Policies(orders((5, 1), (2, 5)), brokers=(1, 2, 4, 5))
-    it = run.policy(LOST)
-    run.apply(brokers=(4,), approval="NotRequired")
+def cordoned(*rows: tuple[int, ...], **trigger: Any) -> tuple[Policies, SimPolicy]:
+    """Broker 5 is lost while a decommission empties broker 4, which has our cordon; these rows are on them."""
+    run = Policies(orders(*rows))
+    it = run.policy({**LOST, **trigger})
+    run.apply(brokers=(4,), approval="NotRequired", windows=CLOSED)
     run.wait(lambda: run.cordons)
-    run.brokers[1] = GONE
-    run.replicas = orders((5, 2), (2, 5))
     run.brokers[5] = FENCED
-    run.wait(lambda: run.on(5) == [])
-    assert run.on(4)
+    return run, it
+
+
+CLOSED = [{"cron": "0 0 1 7 *", "durationSeconds": 300}]
+
+
+@pytest.mark.parametrize("waits", [{"approval": "Required"}, {"windows": CLOSED}])
+def test_our_cordons_stay_while_a_plan_for_a_lost_broker_waits(waits: dict[str, Any]) -> None:
+    run, it = cordoned((5, 4), (1, 5), (4, 2), **waits)
+    run.wait(lambda: it.status.plan)
+    run.rest(1200)
+    assert (set(run.cordons), it.record.lifts_cordons, run.begun) == ({4}, False, [])
+    [plan] = it.record.plans
+    assert {tp.partition for wave in run.plans[plan.name].waves for tp in wave.entries} == {0, 1}
+
+
+def test_our_cordons_are_lifted_from_the_first_wave_to_the_end() -> None:
+    run, it = cordoned((5, 4), (1, 5), (4, 2), approval="Required")
+    run.lifts_cordons = False
+    run.wait(lambda: it.status.digest)
+    it.approve()
     run.rest(60)
-    assert (it.record.lifts_cordons, set(run.cordons)) == (False, {4})
+    assert it.trigger("lost").message == "main-lost-1 starts nothing: the cordon of broker 4 is being lifted"
+    assert run.begun == []
+    run.lifts_cordons = True
+    run.wait(lambda: run.begun)
+    assert run.cordons == {}
+    run.wait(lambda: it.outcomes == [("main-lost-1", "Succeeded")])
+    run.tick()
+    assert (run.on(5), set(run.cordons), it.record.lifts_cordons) == ([], {4}, False)
+
+
+def test_our_cordons_stay_where_no_move_of_a_lost_broker_needs_it() -> None:
+    run, it = cordoned((5, 1), (1, 5), (4, 2))
+    run.wait(lambda: run.cordons == {} or run.on(5) == [])
+    assert (run.on(5), set(run.cordons), it.record.lifts_cordons) == ([], {4}, False)
+
+
+def test_a_broker_to_be_emptied_gets_nothing_of_a_lost_one() -> None:
+    run, _ = cordoned((5, 4), (1, 5), (4, 2))
+    run.brokers[0] = run.brokers[3] = GONE
+    before = run.on(4)
+    run.wait(lambda: run.on(5) == [])
+    assert {*run.on(4)} <= {*before}
 
 
 # --- Plans that cannot go on ---

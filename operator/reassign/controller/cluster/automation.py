@@ -30,7 +30,7 @@ from reassign.core.automation.policy_case import PlanOwner, PolicyResource
 from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
 from reassign.core.automation.watch import Watched
 from reassign.core.cluster import ClusterHold, permission_of
-from reassign.core.configs.cordons import CordonReason, CordonState, recorded_cordons
+from reassign.core.configs.cordons import CordonMemory, CordonReason, CordonState, recorded_cordons
 from reassign.core.figures import AutomationFigures, automation_figures
 from reassign.core.model.problem import Problem, render
 from reassign.core.model.snapshot import Snapshot
@@ -72,8 +72,10 @@ class AutomationStage:
     """What the last decision shows."""
     _states: Mapping[int, CordonState] = field(default_factory=dict)
     """How far the cordons are, by the last reconciliation."""
+    _memory: CordonMemory = field(default_factory=CordonMemory)
+    """What the last reconciliation remembers of cordons."""
     _changed: bool = False
-    """Whether that has changed since the decision."""
+    """Whether the state of a cordon has changed since the decision."""
     _timers: Mapping[int, Timer] = field(default_factory=dict)
     _watched: Mapping[str, Watched] = field(default_factory=dict)
     """What was watched for each policy, by uid."""
@@ -113,7 +115,7 @@ class AutomationStage:
         self.watch.memory = self.watch.memory.observe(snapshot, before, now)
         again = self._look(those, policies, connection, pinned, snapshot, wake)
         inputs = AutomationInputs(
-            _owned(cluster, hold, throttle),
+            replace(_owned(cluster, hold, throttle), lifting=self._memory.lifted_lately(now)),
             self._seen(cluster, hold, snapshot, before, now),
             self._timers,
             self._watched,
@@ -221,8 +223,9 @@ class AutomationStage:
 
         return unregister
 
-    def note_cordons(self, states: Mapping[int, CordonState]) -> None:
+    def note_cordons(self, states: Mapping[int, CordonState], memory: CordonMemory) -> None:
         """Remember how far the cordons are; what has changed is decided about at once."""
+        self._memory = memory
         now, before = ({broker: it.reason for broker, it in those.items()} for those in (states, self._states))
         self._states, self._changed = states, now != before
 

@@ -344,7 +344,7 @@ class ClusterLoop:
         assert client is not None
         decision = decide(resources, observed.snapshot, observed.configs, self.memory, rules, self.writer.now())
         self.memory, self._reads = decision.memory, decision.throttle.reads
-        self.automation.note_cordons(decision.throttle.cordons)
+        self.automation.note_cordons(decision.throttle.cordons, self.memory.throttle.cordons)
         ended = self._pace.ended(observed.snapshot.reassignments.keys())
         changes = decision.throttle.changes
         changed = await self.parts.attempt(

@@ -307,8 +307,9 @@ class Automation:
         if not isinstance(step, WorkOut | RunPlan | RetirePlan):
             log.info("automation step", step=type(step).__name__)
         match step:
-            case WorkOut(spec):
-                self._plans.work_out(it, spec, inputs.seen, inputs.job, inputs.wake)
+            case WorkOut(spec, lifted):
+                cordons = inputs.cluster.cordons if lifted else frozenset[int]()
+                self._plans.work_out(it, spec, cordons, inputs.seen, inputs.job, inputs.wake)
             case CreatePlan(manifest):
                 await self._plans.create(it, manifest, inputs.job)
             case RunPlan(plan, waves):

@@ -56,6 +56,8 @@ class Job(NamedTuple):
     """Whether the plan has an owner: then it is made as it is worked out for that."""
     in_part: bool = False
     """Whether such a plan may leave replicas on the brokers that it empties."""
+    lifted: frozenset[int] = frozenset()
+    """Brokers whose cordons count as lifted: they are when the plan begins."""
 
     @property
     def uid(self) -> str:
@@ -99,7 +101,7 @@ def work_out(job: Job) -> Planned | GoalSeen | WorkedOut:
     """
     from reassign.core.survey import survey
 
-    snapshot = asyncio.run(_observe(job))
+    snapshot = uncordoned(asyncio.run(_observe(job)), job.lifted)
     cluster = survey(snapshot)
     if job.owner:
         return worked_out(job, snapshot, cluster)
@@ -112,6 +114,15 @@ async def _observe(job: Job) -> Snapshot:
     async with read_only(job.connection, CONNECT_SECONDS) as client:
         snapshot, _ = await observe(client, job.cluster_id)
     return snapshot
+
+
+def uncordoned(snapshot: Snapshot, brokers: frozenset[int]) -> Snapshot:
+    """Return a snapshot in which no log directory of these brokers is cordoned."""
+    log_dirs = {
+        broker: {path: replace(it, cordoned=False) for path, it in its.items()} if broker in brokers else its
+        for broker, its in snapshot.log_dirs.items()
+    }
+    return replace(snapshot, log_dirs=log_dirs)
 
 
 def goal_seen(job: Job, layout: Layout, cluster: Cluster) -> GoalSeen:

@@ -39,14 +39,16 @@ class MadePlans:
         self,
         it: PlanOwner,
         spec: ReassignmentPlanSpec,
+        lifted: frozenset[int],
         seen: BrokersSeen | Problem,
         job_of: JobOf,
         wake: Callable[[], object],
     ) -> None:
-        """Have a plan worked out, and anew once what is seen has changed."""
+        """Have a plan worked out, as though the cordons of `lifted` were, and anew once what is seen has changed."""
         plan = PlanResource(it.uid, it.version, it.namespace, it.name, 1, spec, ReassignmentPlanStatus(), False)
         if (job := job_of(plan, it.uid)) is None:
             return
+        job = job._replace(lifted=lifted)
         asked = self._asked.get(it.uid)
         if asked and isinstance(self._planner.made(job), WorkedOut) and _of_plan(asked[1]) == _of_plan(seen):
             return

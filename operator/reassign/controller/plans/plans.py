@@ -27,6 +27,7 @@ from reassign.controller.plans.planner import Planner
 from reassign.controller.plans.waves import read_waves
 from reassign.controller.writing.writer import Writer
 from reassign.core.cluster import permission_of
+from reassign.core.configs.cordons import recorded_cordons
 from reassign.core.configs.desired import out_of_bounds
 from reassign.core.figures import is_past_windows
 from reassign.core.model.cluster_rules import ConfigRules
@@ -162,7 +163,8 @@ class Plans:
                 return None
             owned = plan.uid in recorded.owners
             in_part = owned and not recorded.needs_all_of(plan)
-            return Job(plan, cluster, pinned, connection, allowed, owned=owned, in_part=in_part)
+            lifted = recorded_cordons(self._store.throttle(cluster.metadata.uid)) if in_part else frozenset[int]()
+            return Job(plan, cluster, pinned, connection, allowed, owned=owned, in_part=in_part, lifted=lifted)
 
         def seen_by(plan: PlanResource, wave: Resource | None) -> ObservedCluster:
             topics = sorted({tp.topic for tp in wave.asked}) if wave else ()

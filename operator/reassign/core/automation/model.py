@@ -218,6 +218,8 @@ class OwnedCluster:
     """Not while it is deleted or a duplicate."""
     cordons: frozenset[int] = frozenset()
     """Brokers that have our cordon, by its record."""
+    lifting: frozenset[int] = frozenset()
+    """Brokers whose cordon is being lifted, or was until just now: the controllers may not know yet."""
 
 
 @dataclass(frozen=True)
@@ -322,6 +324,8 @@ class WorkOut:
     forgotten."""
 
     spec: ReassignmentPlanSpec
+    lifted: bool = False
+    """Whether our cordons count as lifted, though they are in force meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

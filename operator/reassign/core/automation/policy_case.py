@@ -90,9 +90,8 @@ class PolicyResource(OwnerResource):
 
     @property
     def evacuates(self) -> bool:
-        """Whether a plan that empties brokers is under way, or is to be made."""
-        under_way = [plan for plan in self.recorded_plans if not plan.retired]
-        return self.record.lifts_cordons or any(is_evacuating(plan.kind) for plan in under_way)
+        """Whether a plan that empties brokers is under way, or waits."""
+        return any(is_evacuating(plan.kind) for plan in self.recorded_plans if not plan.retired)
 
     def has_made(self, name: str) -> bool:
         """Whether its plans before those that its record names had this name, or may have had."""

@@ -62,17 +62,15 @@ def prepare(view: PolicyView) -> PolicyView:
             view = view.hold(trigger.name, hold)
         else:
             best = trigger
-    view = _keep_lifted(view, best)
+    view = _keep_lifted(view)
     if plan := view.record.waiting:
         return _wait(view, plan, best)
     return _work_out(view, best) if best else view
 
 
-def _keep_lifted(view: PolicyView, best: Trigger | None) -> PolicyView:
-    """Lift no cordon any more while no lost broker is to be replaced."""
-    plan, waiting = view.record.plan, view.record.waiting
-    kinds = [best.kind if best else None, waiting.kind if waiting else None, plan.kind if plan and view.busy else None]
-    return view if TriggerKind.BROKER_LOST in kinds else view.with_record(lifts_cordons=False)
+def _keep_lifted(view: PolicyView) -> PolicyView:
+    """Lift no cordon any more once the plan that needed that has ended."""
+    return view if view.busy else view.with_record(lifts_cordons=False)
 
 
 def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits: bool = False) -> PlanCase:
@@ -133,7 +131,7 @@ def _gain(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> Hold |
 
 
 def _plan_spec(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> ReassignmentPlanSpec:
-    avoid = view.avoided(trigger.kind, brokers) & view.seen.brokers.keys()
+    avoid = view.avoided(brokers) & view.seen.brokers.keys()
     return spec_of(view.case.it, trigger, brokers, avoid)
 
 
@@ -147,15 +145,12 @@ def _work_out(view: PolicyView, trigger: Trigger) -> PolicyView:
     case, name = view.case, trigger.name
     brokers = _brokers_of(trigger, view.levels[name].brokers)
     spec, worked = _plan_spec(view, trigger, brokers), case.worked
-    ask = view.act(WorkOut(spec))
+    lost = trigger.kind is TriggerKind.BROKER_LOST
+    ask = view.act(WorkOut(spec, lifted=lost))
     if isinstance(worked, Problem):
         return ask.hold(name, Hold(worked.reason, worked.message))
     if worked is None or worked.spec_digest != plan_spec_digest(spec):
         return ask.say(name, f"{view.levels[name].message}; a plan is being worked out")
-    lost = trigger.kind is TriggerKind.BROKER_LOST
-    if worked.incomplete and lost and not view.record.lifts_cordons and case.cluster.cordons:
-        message = f"the cordon of {named_brokers(case.cluster.cordons)} is lifted, since a lost broker needs their room"
-        return ask.with_record(lifts_cordons=True).say(name, message)
     if worked.incomplete and not lost and is_evacuating(trigger.kind):
         return ask.hold(name, Hold(Reason.DRAIN_INCOMPLETE, f"would stay: {listed(worked.incomplete)}"))
     if worked.planned.waves:
@@ -228,7 +223,7 @@ def _wait_for_approval(
         return _make_anew(view, plan, found, f"{plan.name} was deleted")
     if brokers != frozenset(plan.brokers):
         return _make_anew(view, plan, found, f"{plan.name} is not for {named_brokers(brokers)}")
-    if why := trouble_of(found, plan, digest_of(plan, found), view.avoided(plan.kind, brokers)):
+    if why := trouble_of(found, plan, digest_of(plan, found), view.avoided(brokers)):
         return _make_anew(view, plan, found, why)
     if not found.plan.planned:
         return view.say(trigger.name, f"the waves of {plan.name} are being written")

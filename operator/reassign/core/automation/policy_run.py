@@ -19,6 +19,7 @@ from reassign.core.automation.timers import observed, read_timer, recorded
 from reassign.core.automation.view import anew, grown
 from reassign.core.automation.watch import cordons_read
 from reassign.core.plans.conditions import summary_of
+from reassign.core.plans.model import unended
 from reassign.core.plans.windows import windows_at
 from reassign.text import cut, named_brokers
 
@@ -52,13 +53,13 @@ def go_on(view: PolicyView) -> PolicyView:
         return retire(view, plan, found, f"{case.yields} goes first")
     view, back = _returned(view, plan)
     if timer := view.watched.returned:
-        why = f"{named_brokers(back, 'is')} {BACK[plan.kind]}"
+        state = f"{named_brokers(back, 'is')} {BACK[plan.kind]}"
         if timer.seconds >= RETURNED_SECONDS:
-            return retire(view, plan, found, why)
-        return view.say(plan.trigger, f"{why}, so {plan.name} starts nothing more")
+            return retire(view, plan, found, state)
+        return view.say(plan.trigger, f"{state}, so {plan.name} starts nothing more")
     if case.suspended:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.suspended}")
-    if why := trouble_of(found, plan, digest, view.avoided(plan.kind, frozenset(plan.brokers))):
+    if why := trouble_of(found, plan, digest, view.avoided(frozenset(plan.brokers))):
         view = view.act(RetirePlan(found.plan))
         return _cannot_go_on(view, plan, why) if plan.begun_waves else _does_not_fit(view, plan, why)
     return _run(view, plan, found, digest)
@@ -186,12 +187,31 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
         return view.say(plan.trigger, f"{plan.name} starts nothing: {windows.problem.message}")
     if not windows.is_open:
         return view.say(plan.trigger, f"{plan.name} starts nothing: no window is open until {windows.opens_text}")
+    view = _lift_cordons(view, plan, found)
+    if view.record.lifts_cordons and (lifting := _being_lifted(view)):
+        cordons = f"the cordon of {named_brokers(lifting)}"
+        return view.say(plan.trigger, f"{plan.name} starts nothing: {cordons} is being lifted")
     due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
     if (approval := view.record.approval) and due > plan.begun_waves:
         begun = approval.begun_bytes + bytes_in(waves[plan.begun_waves : due])
         view = view.with_record(approval=approval.model_copy(update={"begun_bytes": begun}))
         view = view.with_plan(begun_waves=due)
     return view.act(RunPlan(found.plan, due)).say(plan.trigger, f"{found.plan.name}: {summary_of(waves)}")
+
+
+def _lift_cordons(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen) -> PolicyView:
+    """Have our cordons lifted where waves move partitions that keep a replica there, which Kafka refuses."""
+    if plan.kind is not TriggerKind.BROKER_LOST:
+        return view
+    entries = (entry for wave in unended(found.waves) for entry in wave.spec.partitions)
+    named = {broker for entry in entries for broker in entry.replicas}
+    return view.with_record(lifts_cordons=True) if named & view.case.cluster.cordons else view
+
+
+def _being_lifted(view: PolicyView) -> frozenset[int]:
+    """Return the brokers whose cordon may be in force still; one that is down cannot change its own."""
+    cluster, brokers = view.case.cluster, view.seen.brokers
+    return cluster.lifting | {b for b in cluster.cordons & brokers.keys() if brokers[b].up}
 
 
 def approval_of(plan: RecordedPolicyPlan, digest: str | None, copied: int, begun: int = 0) -> RecordedPolicyApproval:

@@ -65,10 +65,9 @@ class PolicyView:
     busy: bool = False
     """Whether its approved plan is under way."""
 
-    def avoided(self, kind: TriggerKind, brokers: frozenset[int]) -> frozenset[int]:
+    def avoided(self, brokers: frozenset[int]) -> frozenset[int]:
         """Return the brokers that a plan which empties `brokers` is not to fill: others empty them."""
-        lifted = kind is TriggerKind.BROKER_LOST and self.record.lifts_cordons
-        return frozenset() if lifted else self.case.emptied - brokers
+        return self.case.emptied - brokers
 
     def with_record(self, **update: object) -> PolicyView:
         return replace(self, record=self.record.model_copy(update=update))
