@@ -117,6 +117,8 @@ class Policies(Decommissions):
         """Whether no broker reaches a controller."""
         self.unreadable: set[str] = set()
         """The names of plans that cannot be read."""
+        self.unread: dict[str, frozenset[int]] = {}
+        """The brokers of decommissions that cannot be read, by name."""
         self.clock = 0.0
         """How far the clock is ahead."""
         super().__init__(replicas, brokers, factor)
@@ -136,7 +138,12 @@ class Policies(Decommissions):
             self.timers,
             now,
             {plan.name: plan.uid for plan in self.plans.values() if plan.name in self.unreadable},
-            PolicyInputs([it.resource for it in self.policies.values()], self.watched, self.users),
+            PolicyInputs(
+                [it.resource for it in self.policies.values()],
+                self.watched,
+                self.users,
+                unread_decommissions=self.unread,
+            ),
         )
 
     @property

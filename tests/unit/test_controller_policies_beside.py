@@ -31,6 +31,29 @@ def test_a_decommission_of_a_broker_that_others_cordoned_goes_first(monkeypatch:
     assert world.plans() == ["old-1"]
 
 
+def test_no_broker_of_a_decommission_that_cannot_be_read_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[ADDED, LOST], approval="NotRequired")
+    world.apply(brokers=(0, 4), cordon="Sometimes")
+    world.tick(until=lambda: world.trigger("out") == ("Held", "PlanInProgress"))
+    said = next(trigger for trigger in world.policy()["triggers"] if trigger["name"] == "out")
+    assert (said["brokers"], "the BrokerDecommission old cannot be read" in said["message"]) == ([5], True)
+    world.down(1)
+    world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+    world.up(1)
+    world.tick(30)
+    assert (world.plans(), world.on(0), world.on(4)) == (["main-lost-1"], [], [])
+    world.edit(cordon="Never")
+    world.tick(until=lambda: "main-out-2" in world.plans())
+
+
+def test_a_lost_broker_of_a_decommission_that_cannot_be_read_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Policing(monkeypatch, triggers=[LOST], approval="NotRequired")
+    world.apply(brokers=(1,), cordon="Sometimes")
+    world.down(1)
+    world.tick(30)
+    assert (world.plans(), world.trigger("lost")) == ([], ("Idle", None))
+
+
 def test_a_decommission_retires_a_plan_that_balances(monkeypatch: pytest.MonkeyPatch) -> None:
     world = Policing(monkeypatch, triggers=[ADDED], approval="NotRequired")
     begun(world)

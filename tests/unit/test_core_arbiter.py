@@ -38,6 +38,7 @@ HOLDS: Mapping[str, tuple[dict[str, Any], str, frozenset[Rank]]] = {
     "a broker is fenced": ({"fenced": frozenset({4})}, "ClusterUnsettled", ALL - {LOST}),
     "its own broker is fenced": ({"fenced": frozenset({5})}, "ClusterUnsettled", frozenset()),
     "a user's plan": ({"users": ["rebalance"]}, "PlanInProgress", ALL - {LOST, CORDONED}),
+    "a decommission cannot be read": ({"unread": ["old"]}, "PlanInProgress", ALL - {LOST}),
     "others move its replicas away": (
         {"foreign": frozenset({5, 6}), "foreign_from": frozenset({5})},
         "ForeignInFlight",

@@ -70,6 +70,13 @@ class Unreadable(NamedTuple):
         generation: int = self.obj["metadata"]["generation"]
         return generation
 
+    @property
+    def brokers(self) -> frozenset[int]:
+        """The ids in its spec.brokers, where it is a BrokerDecommission, as far as they are integers."""
+        spec = self.obj.get("spec")
+        brokers = spec.get("brokers") if isinstance(spec, dict) else None
+        return frozenset(it for it in brokers if type(it) is int) if isinstance(brokers, list) else frozenset()
+
 
 def version(obj: Object) -> int:
     """Return the resourceVersion as a number; of one object a larger one is newer."""

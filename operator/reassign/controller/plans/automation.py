@@ -117,7 +117,11 @@ class Automation:
 
     def has_unreadable_decommission(self, key: ClusterKey) -> bool:
         """Whether a BrokerDecommission of a cluster cannot be read."""
-        return any(isinstance(it, Unreadable) for it in self._store.decommissions(key))
+        return bool(self._unread_decommissions(key))
+
+    def _unread_decommissions(self, key: ClusterKey) -> dict[str, frozenset[int]]:
+        """Return the brokers of the BrokerDecommissions of a cluster that cannot be read, by name."""
+        return {it.name: it.brokers for it in self._store.decommissions(key) if isinstance(it, Unreadable)}
 
     def _readable(self, key: ClusterKey) -> list[PlanOwner]:
         return [*self.decommissions(key), *self.policies(key)]
@@ -152,7 +156,8 @@ class Automation:
         now = Clock(elapsed, self._kube.now())
         plans = {plan.name: self._plan_seen(plan) for plan in self._store.plans_in(key[0])}
         unread = [it.name for it in self._store.policies(key) if isinstance(it, Unreadable)]
-        of_policies = PolicyInputs(policies, inputs.watched, self._of_users(key, plans.values(), now.time), unread)
+        users = self._of_users(key, plans.values(), now.time)
+        of_policies = PolicyInputs(policies, inputs.watched, users, unread, self._unread_decommissions(key))
         owners: Sequence[PlanOwner] = (*those, *policies)
         worked = {it.uid: found for it in owners if (found := self._plans.worked_out(it.uid))}
         unreadable = self._store.unreadable_plans(key[0])

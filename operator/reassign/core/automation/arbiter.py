@@ -97,6 +97,8 @@ class PlanCase:
     running: Sequence[Running] = ()
     users: Sequence[str] = ()
     """Users' plans that have moves in flight, or have advanced lately."""
+    unread: Sequence[str] = ()
+    """BrokerDecommissions that cannot be read: their plans may be under way."""
     foreign: frozenset[int] = frozenset()
     """Brokers that get or lose replicas by moves of other clients."""
     foreign_from: frozenset[int] = frozenset()
@@ -138,6 +140,8 @@ def _in_progress(it: PlanCase) -> str | None:
     for other in it.running:
         if (other.approved or other.owner == it.owner) and not retires(it.rank, other.rank):
             return f"{other.plan} {other.stage}"
+    if it.unread and it.rank is not Rank.BROKER_LOST:
+        return f"the BrokerDecommission {min(it.unread)} cannot be read, and may have a plan; its status says why"
     if it.users and it.rank not in (Rank.BROKER_LOST, Rank.BROKERS_CORDONED):
         return f"plans of users are under way: {listed(sorted(it.users))}"
     return None

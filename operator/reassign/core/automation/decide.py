@@ -54,6 +54,8 @@ class PolicyInputs:
     """Plans of users in its namespace that have moves in flight, or have advanced within stallTimeoutSeconds."""
     unread: Sequence[str] = ()
     """The names of those that cannot be read: what they would do is not known, and no other is in force."""
+    unread_decommissions: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """The brokers of the BrokerDecommissions that cannot be read, by name: these may be approved, and have a plan."""
 
 
 NO_POLICIES = PolicyInputs()
@@ -129,7 +131,8 @@ def decide_automation(
     errors: dict[str, Exception] = {}
     turn = _turn(cases, errors)
     running = [_running(case) for case in cases if _at_work(case, errors)]
-    emptied = frozenset[int]().union(*(case.it.brokers for case in cases if _empties(case.it)))
+    empties = [case.it.brokers for case in cases if _empties(case.it)]
+    emptied = frozenset[int]().union(*empties, *policies.unread_decommissions.values())
     of_policies = [
         PolicyCase(
             it,
@@ -143,6 +146,7 @@ def decide_automation(
             running=running,
             emptied=emptied,
             users=policies.users,
+            unread=[*policies.unread_decommissions],
         )
         for it in sorted(policies.policies, key=lambda it: it.age_key)
     ]

@@ -189,9 +189,11 @@ class PolicyCase:
     yields: str | None = None
     """What its own plan that is under way is to be retired for."""
     emptied: frozenset[int] = frozenset()
-    """The brokers of BrokerDecommissions, from their approval until they have succeeded."""
+    """The brokers of BrokerDecommissions that are approved and have not succeeded, or that cannot be read."""
     users: Sequence[str] = ()
     """Plans of users in its namespace that have moves in flight, or have advanced within stallTimeoutSeconds."""
+    unread: Sequence[str] = ()
+    """The BrokerDecommissions that cannot be read."""
 
     def is_taken(self, name: str) -> bool:
         """Whether there is a plan of that name."""

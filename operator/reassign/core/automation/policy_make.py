@@ -98,6 +98,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
         fenced=down - lost,
         running=running,
         users=case.users,
+        unread=case.unread,
         foreign=seen.foreign,
         foreign_from=seen.foreign_from,
         cooldown_until=cooldown_until(view.record.ended_at, it.spec.cooldown_seconds, rank),
