@@ -598,6 +598,27 @@ def test_what_was_empty_and_got_hidden_replicas_is_not_unregistered() -> None:
     assert (it.reason, run.unregistered) == ("NotAuthorized", [])  # broker 1 has a log of it
 
 
+def test_what_was_empty_but_for_excluded_topics_is_not_unregistered() -> None:
+    run = Decommissions({**ROWS, TopicPartition("canary", 0): (5,)})
+    run.withheld.add("canary")
+    it = run.apply(approval="NotRequired", excludeTopics=["canary"])
+    run.until("Empty")
+    run.brokers[5] = FENCED
+    run.tick()
+    it.edit(excludeTopics=[], unregister="WhenDown")
+    run.tick(20)
+    assert (it.reason, run.unregistered) == ("NotObserved", [])
+    assert "broker 5 was never seen empty while up" in it.message
+
+
+def test_what_was_empty_when_all_topics_counted_stays_so_when_fewer_do() -> None:
+    run, it = down()
+    run.silent.add(1)  # no other broker can show it
+    it.edit(excludeTopics=["canary"], unregister="Never")
+    run.tick(3)
+    assert (it.reason, it.record.brokers[0].seen_empty) == ("Empty", True)
+
+
 # --- What others do to a plan ---
 
 

@@ -211,6 +211,8 @@ class RecordedDecommission(Model):
     """The wait after those."""
     brokers: Annotated[tuple[RecordedBroker, ...], Field(max_length=MAX_DECOMMISSIONED_BROKERS)] = ()
     """What was seen of each broker."""
+    excluded: Digest | None = None
+    """Digest of the spec.excludeTopics that was not counted when these were seen. Unset: all topics were."""
 
 
 PlanBrokers = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_PLAN_BROKERS)]

@@ -83,7 +83,8 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
         return view.decided([], Standing(Reason.NOT_OBSERVED, message))
     brokers = judge_brokers(it, seen, case.timers, case.now)
     timers = {broker: judged.timer for broker, judged in brokers.items() if judged.timer}
-    update: dict[str, object] = {"brokers": tuple(judged.record for judged in brokers.values() if judged.record)}
+    records = tuple(judged.record for judged in brokers.values() if judged.record)
+    update: dict[str, object] = {"brokers": records, "excluded": it.excluded}
     anew_at_once = it.record.failures or it.record.approval is None
     if anew_at_once and it.status.observed_generation not in (None, -1, it.generation):
         update |= {**NO_FAILURES, "next_plan": None}

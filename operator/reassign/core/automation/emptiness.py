@@ -69,6 +69,8 @@ def _judge(it: DecommissionResource, broker: int, seen: BrokersSeen, timer: Time
     there, known = seen.brokers.get(broker), it.recorded(broker)
     found = there or ABSENT
     replicas = _counted(it, found.replicas)
+    if known and it.record.excluded not in (None, it.excluded):  # what did not count then may count now
+        known = known.model_copy(update={"seen_empty": False})
     emptiness = _emptiness(it, broker, found, known, seen, now)
     if there is None and known is None:
         return BrokerJudged(found, emptiness, replicas, None, None)

@@ -122,6 +122,11 @@ class DecommissionResource(OwnerResource):
         """Return what was seen of a broker before."""
         return next((known for known in self.record.brokers if known.id == broker), None)
 
+    @property
+    def excluded(self) -> str | None:
+        """Digest of the patterns of topics that do not count; None where all do."""
+        return hashed(sorted(self.spec.exclude_topics)) if self.spec.exclude_topics else None
+
     def counts(self, topic: str) -> bool:
         """Whether the replicas of a topic have to leave."""
         return not matches(topic, self.spec.exclude_topics)
