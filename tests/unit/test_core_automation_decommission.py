@@ -539,6 +539,20 @@ def test_after_a_lost_answer_it_is_sent_again_after_75_seconds() -> None:
     run.until("Unregistered", most=10)
 
 
+def test_what_was_sent_and_lost_has_not_unregistered_a_broker() -> None:
+    run, it = down()
+    run.loses_unregister = True
+    while not run.unregistered:
+        run.tick()
+    it.edit(suspend=True)
+    run.tick(6)
+    run.brokers[5] = GONE
+    run.until("Gone")
+    assert run.unregistered == [5]
+    assert it.message == "broker 5 is empty and not registered any more"
+    assert it.status.brokers[0].state == "Gone"
+
+
 def test_a_deletion_waits_for_what_was_sent() -> None:
     run, it = down()
     run.loses_unregister = True

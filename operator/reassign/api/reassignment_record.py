@@ -189,7 +189,7 @@ class RecordedBroker(Model):
     seen_unregistered: bool = False
     """Whether it was empty and no longer registered."""
     unregister_sent_at: RecordedTime | None = None
-    """When UnregisterBroker was sent; written before it is."""
+    """When UnregisterBroker was sent; written before it is. Unset again where that has not taken the broker away."""
     unregister_via: BrokerId | None = None
     """The broker that it was sent to."""
 

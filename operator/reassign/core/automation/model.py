@@ -165,8 +165,6 @@ class BrokerSeen:
     """Since when its cordon is wanted, by the monotonic clock."""
     cordoned_at: float | None = None
     """Since when it is cordoned, by the same clock."""
-    refusal: Problem | None = None
-    """Why the last UnregisterBroker of it was refused."""
     rack: str | None = None
     """Its broker.rack, where it is registered and has one."""
 
@@ -206,6 +204,8 @@ class BrokersSeen:
     """Brokers that get or lose replicas by moves in flight of other clients."""
     foreign_from: frozenset[int] = frozenset()
     """Brokers that lose replicas by these."""
+    refusals: Mapping[int, Problem] = field(default_factory=dict)
+    """Of brokers that are not up: why the last UnregisterBroker was refused."""
 
     def hidden(self, broker: int) -> frozenset[str]:
         """Return the topics whose logs a broker reports, and which metadata does not show."""
