@@ -229,9 +229,11 @@ def test_more_bytes_than_were_approved_wait_for_another_approval() -> None:
     run.replicas[LANDED] = (5, 1)
     run.until("AwaitingApproval")
     assert "110 % of the 300 B that were approved" in it.message
+    first = it.spec.approved_digest
     it.approve()
     run.until("Empty")
     assert run.created == ["old-1", "old-2"]
+    assert [plan.digest for plan in it.status.plans] == [first, it.spec.approved_digest]
 
 
 def test_the_wait_for_a_further_plan_grows() -> None:

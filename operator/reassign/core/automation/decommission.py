@@ -18,6 +18,7 @@ from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.approval import (
     PLAN_IN_PROGRESS,
     another_first,
+    approving_digest,
     awaiting,
     bytes_in,
     content_of,
@@ -309,7 +310,9 @@ def _awaited_cordons(view: View) -> list[int]:
 def _listed(view: View, found: PlanSeen, outcome: PlanOutcome, *, begun: bool) -> tuple[MadePlan, ...]:
     it, now = view.case.it, view.case.now.time
     known = next((made for made in it.status.plans if made.name == found.plan.name), None)
-    return listed_plans(it.status.plans, made_plan(known, found, content_of(it, found), outcome, now, begun=begun))
+    return listed_plans(
+        it.status.plans, made_plan(known, found, approving_digest(it, found), outcome, now, begun=begun)
+    )
 
 
 def _ended(view: View, found: PlanSeen) -> DecommissionDecision:
