@@ -61,6 +61,7 @@ def decommission() -> dict[str, Any]:
                 "unregisterVia": 1,
             }
         ],
+        "excluded": DIGEST,
     }
 
 

@@ -13,7 +13,9 @@ from reassign.cli import approving, cancelling, listing, watching
 from reassign.cli import output as out
 from reassign.cli.decommissioning import default_name
 from reassign.cli.objects import Item
+from reassign.core.model.snapshot import TopicPartition
 from reassign.errors import ConflictError, Reason, ReassignError
+from tests.unit.automation_sim import Decommissions, orders
 from tests.unit.cli import ROOT, Live, error_of, kafka_cluster, run, sim
 from tests.unit.verbs import (
     DIGEST,
@@ -23,6 +25,7 @@ from tests.unit.verbs import (
     condition,
     decommission,
     empty,
+    made,
     made_by,
     moving,
     plan,
@@ -337,6 +340,26 @@ def test_a_decommission_under_way_is_approved_already() -> None:
     free = decommission()
     free["spec"]["approval"] = "NotRequired"
     assert approving.approval(Item(free), None) == {}
+
+
+def test_a_further_plan_that_was_approved_is_approved_already() -> None:
+    simulated = Decommissions(orders((5, 1), (2, 5)))
+    it = simulated.apply(cordon="Never")
+
+    def of_loop() -> Item:
+        return Item(made("BrokerDecommission", it.name, it.spec.wire(), it.status.wire(), generation=it.generation))
+
+    for number in (1, 2):
+        simulated.until("AwaitingApproval")
+        assert approving.approval(of_loop(), None) == {"approvedDigest": it.status.digest}
+        it.approve()
+        simulated.until("WaveInFlight")
+        simulated.tick()
+        assert approving.approval(of_loop(), None) == {}
+        simulated.until("Empty")
+        assert approving.approval(of_loop(), None) == {}
+        simulated.replicas[TopicPartition("late", number)] = (5, 1)
+    assert simulated.created == ["old-1", "old-2"]
 
 
 @pytest.mark.parametrize(

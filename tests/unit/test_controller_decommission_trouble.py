@@ -181,6 +181,18 @@ def test_a_refused_unregistering_is_said(world: Decommissioning) -> None:
     world.until("Unregistered", seconds=10)
 
 
+def test_after_a_refusal_another_client_has_unregistered_a_broker(world: Decommissioning) -> None:
+    world.edit(unregister="WhenDown")
+    world.brokers.refuses_unregister = Outcome(Result.REFUSED, Reason.NOT_AUTHORIZED, "grant ALTER on Cluster")
+    world.until("Empty")
+    world.down(1)
+    world.until("NotAuthorized", seconds=10)
+    del world.kafka.brokers[1]
+    world.until("Gone", seconds=10)
+    assert "by the operator" not in str(world.message())
+    assert world.status()["brokers"][0]["state"] == "Gone"
+
+
 # --- Waves ---
 
 

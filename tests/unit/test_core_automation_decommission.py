@@ -229,9 +229,11 @@ def test_more_bytes_than_were_approved_wait_for_another_approval() -> None:
     run.replicas[LANDED] = (5, 1)
     run.until("AwaitingApproval")
     assert "110 % of the 300 B that were approved" in it.message
+    first = it.spec.approved_digest
     it.approve()
     run.until("Empty")
     assert run.created == ["old-1", "old-2"]
+    assert [plan.digest for plan in it.status.plans] == [first, it.spec.approved_digest]
 
 
 def test_the_wait_for_a_further_plan_grows() -> None:
@@ -539,6 +541,20 @@ def test_after_a_lost_answer_it_is_sent_again_after_75_seconds() -> None:
     run.until("Unregistered", most=10)
 
 
+def test_what_was_sent_and_lost_has_not_unregistered_a_broker() -> None:
+    run, it = down()
+    run.loses_unregister = True
+    while not run.unregistered:
+        run.tick()
+    it.edit(suspend=True)
+    run.tick(6)
+    run.brokers[5] = GONE
+    run.until("Gone")
+    assert run.unregistered == [5]
+    assert it.message == "broker 5 is empty and not registered any more"
+    assert it.status.brokers[0].state == "Gone"
+
+
 def test_a_deletion_waits_for_what_was_sent() -> None:
     run, it = down()
     run.loses_unregister = True
@@ -596,6 +612,27 @@ def test_what_was_empty_and_got_hidden_replicas_is_not_unregistered() -> None:
     run.brokers[5] = FENCED
     run.tick(20)
     assert (it.reason, run.unregistered) == ("NotAuthorized", [])  # broker 1 has a log of it
+
+
+def test_what_was_empty_but_for_excluded_topics_is_not_unregistered() -> None:
+    run = Decommissions({**ROWS, TopicPartition("canary", 0): (5,)})
+    run.withheld.add("canary")
+    it = run.apply(approval="NotRequired", excludeTopics=["canary"])
+    run.until("Empty")
+    run.brokers[5] = FENCED
+    run.tick()
+    it.edit(excludeTopics=[], unregister="WhenDown")
+    run.tick(20)
+    assert (it.reason, run.unregistered) == ("NotObserved", [])
+    assert "broker 5 was never seen empty while up" in it.message
+
+
+def test_what_was_empty_when_all_topics_counted_stays_so_when_fewer_do() -> None:
+    run, it = down()
+    run.silent.add(1)  # no other broker can show it
+    it.edit(excludeTopics=["canary"], unregister="Never")
+    run.tick(3)
+    assert (it.reason, it.record.brokers[0].seen_empty) == ("Empty", True)
 
 
 # --- What others do to a plan ---

@@ -1,12 +1,17 @@
-"""When a broker that is up is called empty: after its cordon was in force for 10 s, or by two answers 10 s apart."""
+"""When a broker is called empty, by its cordon or by two answers 10 s apart, and whether it was unregistered by us."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from reassign.api.reassignment_record import RecordedBroker, RecordedDecommission
 from reassign.core.automation.emptiness import judge_brokers
 from reassign.core.automation.model import BrokerSeen, BrokersSeen, LogsRead
 from reassign.core.model.forwarding import Clock
+from reassign.core.model.problem import Problem
+from reassign.errors import Reason
 from tests.unit.automation_sim import Decommissions, orders
 from tests.unit.sim import START
 
@@ -69,3 +74,31 @@ def test_a_broker_never_seen_up_is_empty_by_all_that_are(others: dict[int, Broke
     assert (found.emptiness.reason, found.emptiness.seen_up) == (reason, False)
     assert found.record
     assert not found.record.seen_empty
+
+
+@pytest.mark.parametrize(
+    ("age", "found", "read_ago", "refused", "ours"),
+    [
+        (74, BrokerSeen(fenced=True), None, False, True),
+        (75, BrokerSeen(fenced=True), None, False, False),
+        (90, BrokerSeen(fenced=True), 16, False, True),  # the last reading is from before
+        (90, BrokerSeen(fenced=True), 15, False, False),
+        (10, BrokerSeen(fenced=True), None, True, True),  # it is sent again once the first cannot land any more
+        (10, None, None, False, True),
+        (10, None, None, True, False),
+        (9000, None, None, False, True),
+    ],
+)
+def test_what_was_sent_is_forgotten_once_it_is_refused_or_lost(
+    age: float, found: BrokerSeen | None, read_ago: float | None, refused: bool, ours: bool
+) -> None:
+    it = Decommissions(orders((5, 1))).apply()
+    known = RecordedBroker(id=5, seen_empty=True, unregister_sent_at=START, unregister_via=0)
+    it.record = RecordedDecommission(brokers=(known,))
+    refusals = {5: Problem(Reason.NOT_AUTHORIZED, "grant ALTER on Cluster")} if refused else {}
+    now = Clock(100, START + timedelta(seconds=age))
+    counted_at = None if read_ago is None else now.monotonic - read_ago
+    seen = BrokersSeen({5: found} if found else {}, frozenset(), counted_at=counted_at, refusals=refusals)
+    judged = judge_brokers(it.resource, seen, {}, now)[5]
+    assert judged.record
+    assert (judged.record.unregister_sent_at == START) is ours

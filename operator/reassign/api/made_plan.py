@@ -32,7 +32,7 @@ class MadePlan(Model):
     name: Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
     """Its name, in the same namespace."""
     digest: Digest
-    """Digest of what it does: its status.digest."""
+    """The digest that approved it. Where none had to: the one that an approval would name."""
     bytes: Count
     """Bytes that it copies."""
     lower_bound_bytes: Count

@@ -189,7 +189,7 @@ class RecordedBroker(Model):
     seen_unregistered: bool = False
     """Whether it was empty and no longer registered."""
     unregister_sent_at: RecordedTime | None = None
-    """When UnregisterBroker was sent; written before it is."""
+    """When UnregisterBroker was sent; written before it is. Unset again where that has not taken the broker away."""
     unregister_via: BrokerId | None = None
     """The broker that it was sent to."""
 
@@ -211,6 +211,8 @@ class RecordedDecommission(Model):
     """The wait after those."""
     brokers: Annotated[tuple[RecordedBroker, ...], Field(max_length=MAX_DECOMMISSIONED_BROKERS)] = ()
     """What was seen of each broker."""
+    excluded: Digest | None = None
+    """Digest of the spec.excludeTopics that was not counted when these were seen. Unset: all topics were."""
 
 
 PlanBrokers = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_PLAN_BROKERS)]

@@ -100,6 +100,12 @@ def content_of(it: DecommissionResource, found: PlanSeen) -> str:
     return shown_digest([wave.digest for wave in found.plan.status.waves], it.brokers)
 
 
+def approving_digest(it: DecommissionResource, found: PlanSeen) -> str:
+    """Return the digest that approved a plan; where none had to, the one that an approval would name."""
+    content, approval = content_of(it, found), it.record.approval
+    return content if approval and approval.digest == content else digest_of(it, found)
+
+
 def bytes_in(waves: Sequence[Wave]) -> int:
     """Return how many bytes waves copy."""
     return sum(wave.bytes for wave in waves)

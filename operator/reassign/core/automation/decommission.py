@@ -18,6 +18,7 @@ from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
 from reassign.core.automation.approval import (
     PLAN_IN_PROGRESS,
     another_first,
+    approving_digest,
     awaiting,
     bytes_in,
     content_of,
@@ -83,7 +84,8 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
         return view.decided([], Standing(Reason.NOT_OBSERVED, message))
     brokers = judge_brokers(it, seen, case.timers, case.now)
     timers = {broker: judged.timer for broker, judged in brokers.items() if judged.timer}
-    update: dict[str, object] = {"brokers": tuple(judged.record for judged in brokers.values() if judged.record)}
+    records = tuple(judged.record for judged in brokers.values() if judged.record)
+    update: dict[str, object] = {"brokers": records, "excluded": it.excluded}
     anew_at_once = it.record.failures or it.record.approval is None
     if anew_at_once and it.status.observed_generation not in (None, -1, it.generation):
         update |= {**NO_FAILURES, "next_plan": None}
@@ -308,7 +310,9 @@ def _awaited_cordons(view: View) -> list[int]:
 def _listed(view: View, found: PlanSeen, outcome: PlanOutcome, *, begun: bool) -> tuple[MadePlan, ...]:
     it, now = view.case.it, view.case.now.time
     known = next((made for made in it.status.plans if made.name == found.plan.name), None)
-    return listed_plans(it.status.plans, made_plan(known, found, content_of(it, found), outcome, now, begun=begun))
+    return listed_plans(
+        it.status.plans, made_plan(known, found, approving_digest(it, found), outcome, now, begun=begun)
+    )
 
 
 def _ended(view: View, found: PlanSeen) -> DecommissionDecision:

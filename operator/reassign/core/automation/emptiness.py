@@ -7,11 +7,13 @@ down that was seen before, or no broker that is up reports a log that metadata h
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from math import floor
 from typing import NamedTuple
 
 from reassign.api.common import ConditionStatus
 from reassign.api.reassignment_record import RecordedBroker
+from reassign.core.automation.case import in_doubt
 from reassign.core.automation.model import BrokerSeen, BrokersSeen, DecommissionResource
 from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer, observed, read_timer, recorded
 from reassign.core.model.forwarding import Clock
@@ -69,6 +71,8 @@ def _judge(it: DecommissionResource, broker: int, seen: BrokersSeen, timer: Time
     there, known = seen.brokers.get(broker), it.recorded(broker)
     found = there or ABSENT
     replicas = _counted(it, found.replicas)
+    if known and it.record.excluded not in (None, it.excluded):  # what did not count then may count now
+        known = known.model_copy(update={"seen_empty": False})
     emptiness = _emptiness(it, broker, found, known, seen, now)
     if there is None and known is None:
         return BrokerJudged(found, emptiness, replicas, None, None)
@@ -81,9 +85,21 @@ def _judge(it: DecommissionResource, broker: int, seen: BrokersSeen, timer: Time
             "down": recorded(known.down, timer),
             "seen_empty": emptiness.seen_up or (known.seen_empty and not landed),
             "seen_unregistered": not found.registered and emptiness.empty and (known.seen_unregistered or long_enough),
+            "unregister_sent_at": None if _not_by_us(it, broker, found, seen, now) else known.unregister_sent_at,
         }
     )
     return BrokerJudged(found, emptiness, replicas, record, timer)
+
+
+def _not_by_us(it: DecommissionResource, broker: int, found: BrokerSeen, seen: BrokersSeen, now: Clock) -> bool:
+    """Whether no UnregisterBroker of ours has taken a broker away, nor can: it was refused, or lost, if one was sent.
+
+    A broker that is registered may be so by the last reading alone.
+    """
+    if not found.registered:
+        return broker in seen.refusals
+    age = 0 if seen.counted_at is None else now.monotonic - seen.counted_at
+    return not in_doubt(it, broker, now.time - timedelta(seconds=age))
 
 
 def _counted(it: DecommissionResource, by_topic: Mapping[str, int]) -> int:

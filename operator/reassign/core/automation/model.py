@@ -122,6 +122,11 @@ class DecommissionResource(OwnerResource):
         """Return what was seen of a broker before."""
         return next((known for known in self.record.brokers if known.id == broker), None)
 
+    @property
+    def excluded(self) -> str | None:
+        """Digest of the patterns of topics that do not count; None where all do."""
+        return hashed(sorted(self.spec.exclude_topics)) if self.spec.exclude_topics else None
+
     def counts(self, topic: str) -> bool:
         """Whether the replicas of a topic have to leave."""
         return not matches(topic, self.spec.exclude_topics)
@@ -160,8 +165,6 @@ class BrokerSeen:
     """Since when its cordon is wanted, by the monotonic clock."""
     cordoned_at: float | None = None
     """Since when it is cordoned, by the same clock."""
-    refusal: Problem | None = None
-    """Why the last UnregisterBroker of it was refused."""
     rack: str | None = None
     """Its broker.rack, where it is registered and has one."""
 
@@ -201,6 +204,8 @@ class BrokersSeen:
     """Brokers that get or lose replicas by moves in flight of other clients."""
     foreign_from: frozenset[int] = frozenset()
     """Brokers that lose replicas by these."""
+    refusals: Mapping[int, Problem] = field(default_factory=dict)
+    """Of brokers that are not up: why the last UnregisterBroker was refused."""
 
     def hidden(self, broker: int) -> frozenset[str]:
         """Return the topics whose logs a broker reports, and which metadata does not show."""

@@ -144,7 +144,6 @@ class BrokersMemory:
                     cordoned=self._cordoned(broker, snapshot, cordons) if broker in live else None,
                     cordon_wanted_at=self.wanted.get(broker),
                     cordoned_at=self.cordoned.get(broker),
-                    refusal=None if broker in live else self.refusals.get(broker),
                     rack=_rack(broker, snapshot.brokers, layout.brokers),
                 )
                 for broker in ids
@@ -159,6 +158,7 @@ class BrokersMemory:
             cordons_at=self.cordons.at,
             foreign=frozenset(broker for move in others for broker in (*move.adding, *move.removing)),
             foreign_from=frozenset(broker for move in others for broker in move.removing),
+            refusals={broker: why for broker, why in self.refusals.items() if broker not in live},
         )
 
     def _cordoned(self, broker: int, snapshot: Snapshot, cordons: Set[int]) -> bool | None:

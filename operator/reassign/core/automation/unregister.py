@@ -31,7 +31,7 @@ def decided_empty(view: View, seen: BrokersSeen) -> DecommissionDecision:
     if not seen.lists_fenced:
         message = f"{named} empty; Kafka before 4.0 does not say which brokers are down, so none is unregistered"
         return view.decided([], standing._replace(reason="NotSupported", message=message))
-    refusals = {broker: why for broker in down if (why := view.brokers[broker].seen.refusal)}
+    refusals = {broker: why for broker in down if (why := seen.refusals.get(broker))}
     for broker, why in refusals.items():
         message = f"{named} empty; broker {broker} could not be unregistered: {why.message}; it is tried again"
         return view.decided([], standing._replace(reason=why.reason, message=message))
