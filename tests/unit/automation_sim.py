@@ -101,6 +101,8 @@ class SimOwnedWave:
     entries: dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]
     """Each partition's replicas before and after."""
     state: WaveState = WaveState.PENDING
+    forged: int | None = None
+    """Bytes that others have written into the status of its plan."""
 
     @property
     def targets(self) -> set[int]:
@@ -121,7 +123,7 @@ class SimOwnedWave:
         return Wave(
             name=self.name,
             partitions=len(self.entries),
-            bytes=BYTES * len(self.entries),
+            bytes=BYTES * len(self.entries) if self.forged is None else self.forged,
             state=WaveState.PENDING,
             digest=manifest_digest(self.manifest),
         )

@@ -43,6 +43,7 @@ def decommission() -> dict[str, Any]:
             "name": "old-2",
             "uid": "u",
             "specDigest": DIGEST,
+            "waves": {"digest": DIGEST, "bytes": [100, 0]},
             "approved": True,
             "begunWaves": 1,
             "retired": False,
@@ -51,6 +52,7 @@ def decommission() -> dict[str, Any]:
         "nextPlan": {"seconds": 120, "until": NOW},
         "failures": 3,
         "nextAttempt": {"seconds": 3600, "until": NOW},
+        "generation": 4,
         "brokers": [
             {
                 "id": 5,
@@ -117,6 +119,7 @@ def policy() -> dict[str, Any]:
                 "failures": 2,
                 "lastFailure": "a wave failed",
                 "nextAttempt": {"seconds": 1200, "until": NOW},
+                "generation": 4,
                 "nextPlan": {"seconds": 60, "until": NOW},
                 "saw": DIGEST,
             }

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reassign.api.reassignment_plan import BalanceStatus, LowerBound, PlanMoves, Wave, WaveState
 from reassign.api.reassignment_record import RecordedApproval
-from reassign.core.automation.scope import beyond
-from reassign.core.plans.model import Manifest, Planned, manifest_digest
+from reassign.core.automation.scope import NOT_KNOWN, beyond
+from reassign.core.plans.model import Manifest
 from tests.unit.examples import examples
 
 Entry = Mapping[str, Any]
@@ -34,31 +33,18 @@ def manifest(entries: Sequence[Entry]) -> Manifest:
     }
 
 
-def planned(*waves: Sequence[Entry], bytes: Sequence[int] = ()) -> Planned:
+Plan = tuple[list[Manifest], list[int]]
+"""The waves of a plan, and how many bytes each copies."""
+
+
+def planned(*waves: Sequence[Entry], bytes: Sequence[int] = ()) -> Plan:
     """A plan with these entries in its waves, which copy so many bytes each."""
-    manifests = [*map(manifest, waves)]
-    sizes = [*bytes, *[0] * (len(waves) - len(bytes))]
-    return Planned(
-        input_hash=DIGEST,
-        manifests=tuple(manifests),
-        waves=tuple(
-            Wave(
-                name=f"old-2-{number}",
-                partitions=len(made["spec"]["partitions"]),
-                bytes=size,
-                state=WaveState.PENDING,
-                digest=manifest_digest(made),
-            )
-            for number, (made, size) in enumerate(zip(manifests, sizes, strict=True))
-        ),
-        moves=PlanMoves(replicas=0, bytes=sum(sizes), leaders=0),
-        lower_bound=LowerBound(replicas=0, bytes=0, waves=0),
-        balance=BalanceStatus(),
-    )
+    return [*map(manifest, waves)], [*bytes, *[0] * (len(waves) - len(bytes))]
 
 
-def judged(plan: Planned, approved: int = 100, begun: int = 0, brokers: frozenset[int] = DRAINED) -> list[str]:
-    return beyond(plan, brokers, RecordedApproval(digest=DIGEST, bytes=approved, begun_bytes=begun))
+def judged(plan: Plan, approved: int = 100, begun: int = 0, brokers: frozenset[int] = DRAINED) -> list[str]:
+    manifests, copied = plan
+    return beyond(manifests, brokers, RecordedApproval(digest=DIGEST, bytes=approved, begun_bytes=begun), copied)
 
 
 # --- Sentences ---
@@ -130,6 +116,11 @@ def test_a_new_replica_may_go_to_a_directory_that_is_named() -> None:
 def test_all_plans_copy_at_most_a_tenth_more(approved: int, begun: int, bytes: list[int], covered: bool) -> None:
     plan = planned(*([entry([5, 1], [3, 1], number)] for number in range(len(bytes))), bytes=bytes)
     assert (judged(plan, approved, begun) == []) == covered
+
+
+def test_a_plan_whose_bytes_are_not_known_is_not_covered() -> None:
+    manifests, _ = planned([entry([5, 1], [3, 1])])
+    assert judged((manifests, [])) == [NOT_KNOWN]
 
 
 def test_too_many_bytes_are_told() -> None:

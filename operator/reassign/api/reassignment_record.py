@@ -36,6 +36,7 @@ from reassign.api.limits import (
     MAX_THROTTLED_TOPICS,
     MAX_TOPIC_NAME_CHARACTERS,
     MAX_TRIGGERS,
+    MAX_WAVES,
 )
 from reassign.api.partition_reassignment import DeletionPolicy, RecordTopic
 from reassign.api.reassignment_plan import Digest
@@ -136,6 +137,15 @@ class RecordedTimer(Model):
     """When it was seen last, by the API server's clock."""
 
 
+class RecordedWaves(Model):
+    """The waves of a plan, as they were worked out before it was created."""
+
+    digest: Digest
+    """Digest of what they do."""
+    bytes: Annotated[tuple[Count, ...], Field(max_length=MAX_WAVES)]
+    """Bytes that each of them copies."""
+
+
 class RecordedPlan(Model):
     """A ReassignmentPlan of the owner; written before it is created."""
 
@@ -147,6 +157,8 @@ class RecordedPlan(Model):
     """Its uid, once it was created. A plan of that name with another uid is not the owner's."""
     spec_digest: Digest
     """Digest of its spec as it is created."""
+    waves: RecordedWaves | None = None
+    """Its waves. What they copy counts while the plan has just these."""
     approved: bool = False
     """Whether the approval covers it."""
     digest: Digest | None = None
@@ -209,6 +221,8 @@ class RecordedDecommission(Model):
     """Why the last of them could not."""
     next_attempt: RecordedWait | None = None
     """The wait after those."""
+    generation: Count | None = None
+    """The generation of the BrokerDecommission that these waits are for. Another one ends them."""
     brokers: Annotated[tuple[RecordedBroker, ...], Field(max_length=MAX_DECOMMISSIONED_BROKERS)] = ()
     """What was seen of each broker."""
     excluded: Digest | None = None
@@ -297,9 +311,11 @@ class RecordedTrigger(Model):
     last_failure: ShortText | None = None
     """Why the last of them could not."""
     next_attempt: RecordedWait | None = None
-    """The wait after those."""
+    """The wait after those, or until a plan is made anew."""
+    generation: Count | None = None
+    """The generation of the ReassignmentPolicy that they were made for. Another one ends the wait."""
     next_plan: RecordedWait | None = None
-    """The wait until a plan for what has landed since the last one, or until a plan is made anew."""
+    """The wait until a plan for what has landed since the last one."""
     saw: Digest | None = None
     """Digest of what its last plan left, where it succeeded: brokers, racks, and what was not met."""
 

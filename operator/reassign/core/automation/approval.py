@@ -10,15 +10,16 @@ from collections.abc import Sequence
 
 from reassign.api.common import ConditionStatus
 from reassign.api.digest import hashed
-from reassign.api.reassignment_plan import Approval, BalanceStatus, LowerBound, PlanMoves, Wave
-from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
+from reassign.api.limits import MAX_WAVES
+from reassign.api.reassignment_plan import Approval, Wave
+from reassign.api.reassignment_record import RecordedApproval, RecordedPlan, RecordedWaves
 from reassign.core.automation.case import DecommissionCase
 from reassign.core.automation.conditions import Standing
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, PlanSeen, plan_spec_digest
 from reassign.core.automation.scope import beyond, otherwise
 from reassign.core.model.problem import Problem
 from reassign.core.model.resource import Resource
-from reassign.core.plans.model import Planned, unended
+from reassign.core.plans.model import Manifest, Planned, unended
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
 from reassign.text import counted, named_brokers
@@ -106,9 +107,22 @@ def approving_digest(it: DecommissionResource, found: PlanSeen) -> str:
     return content if approval and approval.digest == content else digest_of(it, found)
 
 
-def bytes_in(waves: Sequence[Wave]) -> int:
-    """Return how many bytes waves copy."""
-    return sum(wave.bytes for wave in waves)
+def recorded_waves(planned: Planned) -> RecordedWaves:
+    """Return what a record says of the waves of a plan that was worked out; one with more than MAX_WAVES never runs."""
+    return RecordedWaves(digest=_done_by(planned.waves), bytes=tuple(wave.bytes for wave in planned.waves[:MAX_WAVES]))
+
+
+def known_bytes(plan: RecordedPlan, found: PlanSeen) -> tuple[int, ...]:
+    """Return how many bytes each wave of a plan copies, by the record: what its status says can be forged.
+
+    Nothing is known where its waves are not those that were worked out for it before it was created.
+    """
+    known = plan.waves
+    return known.bytes if known and known.digest == _done_by(found.plan.status.waves) else ()
+
+
+def _done_by(waves: Sequence[Wave]) -> str:
+    return hashed([wave.digest for wave in waves])
 
 
 def given(case: DecommissionCase, found: PlanSeen) -> bool:
@@ -117,34 +131,31 @@ def given(case: DecommissionCase, found: PlanSeen) -> bool:
     if it.spec.approved_digest == digest_of(it, found):
         return True
     if it.spec.approval is Approval.NOT_REQUIRED:
-        return not otherwise(as_planned(found), it.brokers)
+        return not otherwise(manifests_of(found), it.brokers)
     return covered(case, found)
 
 
 def covered(case: DecommissionCase, found: PlanSeen) -> bool:
     """Whether an earlier approval covers a further plan."""
-    it, approval = case.it, case.it.record.approval
-    return approval is not None and it.approved and merely_evacuates(found, it.brokers, approval)
+    it, plan, approval = case.it, case.it.record.plan, case.it.record.approval
+    if plan is None or approval is None or not it.approved:
+        return False
+    return merely_evacuates(found, it.brokers, approval, known_bytes(plan, found))
 
 
-def merely_evacuates(found: PlanSeen, brokers: frozenset[int], approval: RecordedApproval) -> bool:
+def merely_evacuates(
+    found: PlanSeen, brokers: frozenset[int], approval: RecordedApproval, copied: Sequence[int]
+) -> bool:
     """Whether a plan that has not begun merely evacuates these brokers, within the approved bytes."""
     unbegun = all(isinstance(wave, Resource) for wave in found.waves)
-    return unbegun and not beyond(as_planned(found), brokers, approval)
+    return unbegun and not beyond(manifests_of(found), brokers, approval, copied)
 
 
-def as_planned(found: PlanSeen) -> Planned:
-    """Return a plan by the waves that are there, since they are what is carried out."""
+def manifests_of(found: PlanSeen) -> list[Manifest]:
+    """Return the manifests of the waves that are there, since they are what is carried out."""
     waves = {wave.name: wave for wave in found.waves if isinstance(wave, Resource)}
     names = [wave.name for wave in found.plan.status.waves]
-    return Planned(
-        input_hash=found.plan.input_hash,
-        manifests=tuple({"spec": waves[name].spec.wire()} for name in names if name in waves),
-        waves=tuple(found.plan.status.waves),
-        moves=PlanMoves(replicas=0, bytes=0, leaders=0),
-        lower_bound=LowerBound(bytes=0, replicas=0, waves=0),
-        balance=BalanceStatus(),
-    )
+    return [{"spec": waves[name].spec.wire()} for name in names if name in waves]
 
 
 def _to_be_filled(found: PlanSeen, avoid: frozenset[int]) -> set[int]:
@@ -157,10 +168,12 @@ def _to_be_filled(found: PlanSeen, avoid: frozenset[int]) -> set[int]:
 
 def why_not(case: DecommissionCase, found: PlanSeen) -> list[str]:
     """Say why a plan that is not approved is covered by nothing else."""
-    it, planned = case.it, as_planned(found)
+    it, manifests, plan, approval = case.it, manifests_of(found), case.it.record.plan, case.it.record.approval
     if it.spec.approval is Approval.NOT_REQUIRED:
-        return otherwise(planned, it.brokers)
-    return beyond(planned, it.brokers, it.record.approval) if it.approved and it.record.approval else []
+        return otherwise(manifests, it.brokers)
+    if plan is None or approval is None or not it.approved:
+        return []
+    return beyond(manifests, it.brokers, approval, known_bytes(plan, found))
 
 
 def awaiting(case: DecommissionCase, digest: str, what: str, reasons: Sequence[str] = ()) -> Standing:

@@ -14,19 +14,20 @@ from reassign.api.broker_decommission import BrokerDecommission, DecommissionSta
 from reassign.api.common import ConditionStatus
 from reassign.api.made_plan import MadePlan, PlanOutcome
 from reassign.api.reassignment_plan import Approval, Wave, WaveState
-from reassign.api.reassignment_record import RecordedApproval, RecordedPlan
+from reassign.api.reassignment_record import RecordedApproval, RecordedPlan, RecordedWaves
 from reassign.core.automation.approval import (
     PLAN_IN_PROGRESS,
     another_first,
     approving_digest,
     awaiting,
-    bytes_in,
     content_of,
     covered,
     digest_of,
     digest_of_nothing,
     given,
     held_by,
+    known_bytes,
+    recorded_waves,
     too_few,
     trouble_of,
     unreadable_window,
@@ -62,7 +63,7 @@ LIFTING_SECONDS = 60.0
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 60, 3600
 """The waits for a further plan: each is twice the one before."""
 MOST_FAILURES = 3
-NO_FAILURES: Mapping[str, object] = {"failures": 0, "last_failure": None, "next_attempt": None}
+NO_FAILURES: Mapping[str, object] = {"failures": 0, "last_failure": None, "next_attempt": None, "generation": None}
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 3600, 21_600
 """The waits once so many plans in a row could not go on."""
 
@@ -87,7 +88,7 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     records = tuple(judged.record for judged in brokers.values() if judged.record)
     update: dict[str, object] = {"brokers": records, "excluded": it.excluded}
     anew_at_once = it.record.failures or it.record.approval is None
-    if anew_at_once and it.status.observed_generation not in (None, -1, it.generation):
+    if anew_at_once and it.record.generation not in (None, it.generation):
         update |= {**NO_FAILURES, "next_plan": None}
     view = View(case, it.record.model_copy(update=update), brokers, timers)
     if unknown := [broker for broker, judged in brokers.items() if judged.record is None]:
@@ -162,16 +163,16 @@ def _to_be_created(view: View, plan: RecordedPlan, found: PlanSeen | None) -> De
     if plan.spec_digest != plan_spec_digest(case.spec):
         return view.with_plan(retired=True).decided([], Standing(Reason.PLANNING, "the spec has changed meanwhile"))
     if case.is_taken(plan.name):
-        return _named_next(view)
+        return _named_next(view, plan.waves)
     standing = Standing(Reason.PLANNING, f"the plan {plan.name} is created")
     return view.decided([CreatePlan(manifest_of(case.it, BrokerDecommission, plan.name, case.spec))], standing)
 
 
-def _named_next(view: View) -> DecommissionDecision:
+def _named_next(view: View, waves: RecordedWaves | None) -> DecommissionDecision:
     case, before = view.case, view.record.plan
     number = before.number + 1 if before else 1
     name = f"{case.it.name}-{number}"
-    plan = RecordedPlan(number=number, name=name, spec_digest=plan_spec_digest(case.spec))
+    plan = RecordedPlan(number=number, name=name, spec_digest=plan_spec_digest(case.spec), waves=waves)
     view = view.with_record(plan=plan)
     steps = [] if case.is_taken(name) else [CreatePlan(manifest_of(case.it, BrokerDecommission, name, case.spec))]
     return view.decided(steps, Standing(Reason.PLANNING, f"the plan {name} is created"))
@@ -183,7 +184,7 @@ def _lost(view: View, plan: RecordedPlan) -> DecommissionDecision:
     if plan.approved:
         return _cannot_go_on(view, why, [], _deleted(view, plan))
     now = view.case.now.time
-    return view.with_plan(retired=True).with_record(next_plan=anew(now)).decided([], Standing(Reason.PLANNING, why))
+    return view.with_plan(retired=True).with_wait(next_plan=anew(now)).decided([], Standing(Reason.PLANNING, why))
 
 
 def _cannot_go_on(
@@ -196,7 +197,7 @@ def _cannot_go_on(
     if failures >= MOST_FAILURES:
         attempt = grown(attempt, now, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
     further = grown(before.next_plan, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-    view = view.with_plan(retired=True).with_record(
+    view = view.with_plan(retired=True).with_wait(
         failures=failures, last_failure=last_failure, next_attempt=attempt, next_plan=further
     )
     return view.decided(steps, Standing(WAVE_IN_FLIGHT, f"{why}; what is left gets another plan"), listing)
@@ -214,15 +215,15 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         return view.with_plan(retired=True).decided([DeletePlan(found.plan)], standing)
     if why := trouble_of(found, plan, content_of(it, found), case.avoid):
         standing = Standing(Reason.PLANNING, f"{why}; it is made anew")
-        view = view.with_plan(retired=True).with_record(next_plan=anew(now))
+        view = view.with_plan(retired=True).with_wait(next_plan=anew(now))
         return view.decided([DeletePlan(found.plan)], standing)
     if not found.plan.planned:
         return view.decided([], Standing(Reason.PLANNING, f"the waves of {plan.name} are being written"))
     if found.done:
         return _ended(view, found)
-    digest = digest_of(it, found)
+    digest, copied = digest_of(it, found), sum(known_bytes(plan, found))
     if it.record.approval and not it.approved and it.spec.approved_digest == digest:
-        view = view.with_record(approval=RecordedApproval(digest=digest, bytes=bytes_in(found.plan.status.waves)))
+        view = view.with_record(approval=RecordedApproval(digest=digest, bytes=copied))
     if held := unreadable_window(case) or held_by(case):
         return view.decided([], held._replace(digest=digest))
     if not given(case, found):
@@ -237,7 +238,7 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         return view.decided([], few._replace(digest=digest))
     if not covered(case, found):
         named = digest if it.spec.approved_digest == digest else None
-        approval = RecordedApproval(digest=named, bytes=bytes_in(found.plan.status.waves))
+        approval = RecordedApproval(digest=named, bytes=copied)
         view = view.with_record(approval=approval, next_plan=view.record.next_plan if it.record.approval else None)
     return view.with_plan(approved=True, digest=content_of(it, found)).decided(
         [], Standing(WAVE_IN_FLIGHT, f"{plan.name} is approved")
@@ -254,7 +255,7 @@ def _content(waves: Sequence[Wave]) -> str:
 def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionDecision:
     """Let the waves of an approved plan go, one after the other; each is recorded before it begins."""
     case = view.case
-    it, digest = case.it, digest_of(case.it, found)
+    it, digest, copied = case.it, digest_of(case.it, found), known_bytes(plan, found)
     listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
     if found.done and plan.digest == content_of(it, found):
         return _ended(view, found)
@@ -264,8 +265,8 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
     if not case.braked and (why := trouble_of(found, plan, content_of(it, found), case.avoid)):
         return _cannot_go_on(view, why, [RetirePlan(found.plan)], listing)
     if not it.approved and it.spec.approved_digest == digest:
-        begun = bytes_in(found.states[: plan.begun_waves])
-        approval = RecordedApproval(digest=digest, bytes=bytes_in(found.states), begun_bytes=begun)
+        begun = sum(copied[: plan.begun_waves])
+        approval = RecordedApproval(digest=digest, bytes=sum(copied), begun_bytes=begun)
         standing = Standing(WAVE_IN_FLIGHT, f"{found.plan.name} is approved again")
         return view.with_record(approval=approval).decided([], standing, listing)
     if not it.approved:
@@ -283,7 +284,7 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
     waves = found.states
     due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
     if (counted_in := view.record.approval) and due > plan.begun_waves:
-        begun = counted_in.begun_bytes + bytes_in(waves[plan.begun_waves : due])
+        begun = counted_in.begun_bytes + sum(copied[plan.begun_waves : due])
         approval = counted_in.model_copy(update={"begun_bytes": begun})
         view = view.with_record(approval=approval).with_plan(begun_waves=due)
     return view.decided([RunPlan(found.plan, due)], Standing(WAVE_IN_FLIGHT, _so_far(found)), listing)
@@ -318,7 +319,7 @@ def _listed(view: View, found: PlanSeen, outcome: PlanOutcome, *, begun: bool) -
 def _ended(view: View, found: PlanSeen) -> DecommissionDecision:
     """Look at the brokers again, once all waves are done."""
     further = grown(view.record.next_plan, view.case.now.time, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
-    view = view.with_plan(retired=True).with_record(**NO_FAILURES, next_plan=further)
+    view = view.with_plan(retired=True).with_record(**NO_FAILURES).with_wait(next_plan=further)
     listing = _listed(view, found, PlanOutcome.SUCCEEDED, begun=True)
     return view.decided([], Standing(WAVE_IN_FLIGHT, f"{found.plan.name} is done: the brokers are looked at"), listing)
 
@@ -414,7 +415,7 @@ def _work_out(view: View) -> DecommissionDecision:
     if worked.incomplete:
         return view.decided(ask, Standing(Reason.DRAIN_INCOMPLETE, f"would stay: {listed(worked.incomplete)}"))
     if worked.planned.waves:
-        return _named_next(view)
+        return _named_next(view, recorded_waves(worked.planned))
     if not worked.left_out:
         message = f"{_left(view)}, which other clients are moving"
         return view.decided(ask, Standing(Reason.IN_FLIGHT_ELSEWHERE, message))

@@ -15,7 +15,7 @@ from reassign.core.automation.arbiter import Hold
 from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, recorded_trigger
 from reassign.core.automation.policy_conditions import stalled, states_of, unjudged
 from reassign.core.automation.policy_make import prepare
-from reassign.core.automation.policy_run import go_on
+from reassign.core.automation.policy_run import NO_FAILURES, go_on
 from reassign.core.automation.policy_view import MISSED, PolicyView
 from reassign.core.automation.schedule import schedule_at
 from reassign.core.automation.triggers import few_of, level_of
@@ -74,9 +74,8 @@ def _trigger_judged(view: PolicyView, trigger: Trigger) -> PolicyView:
         view = replace(view, schedules={**view.schedules, name: state}).with_trigger(name, schedule=state.record)
         if state.missed:
             view = view.hold(name, Hold(MISSED, f"what was due at {state.missed:%Y-%m-%d %H:%M} UTC was missed"))
-    edited = it.status.observed_generation not in (None, -1, it.generation)
-    if edited and (known.failures or known.next_attempt):
-        view = view.with_trigger(name, failures=0, last_failure=None, next_attempt=None)
+    if known.generation not in (None, it.generation):
+        view = view.with_trigger(name, **NO_FAILURES)
     elif (attempt := known.next_attempt) and (wait := rewound(attempt, now)):
         view = view.with_trigger(name, next_attempt=wait)
     if known.next_plan and (wait := rewound(known.next_plan, now)):

@@ -21,7 +21,7 @@ from reassign.api.reassignment_policy import (
 )
 from reassign.api.reassignment_record import RecordedPolicy, RecordedPolicyPlan, RecordedTrigger
 from reassign.api.window import Windows
-from reassign.core.automation.approval import as_planned, bytes_in, merely_evacuates, shown_digest
+from reassign.core.automation.approval import known_bytes, manifests_of, merely_evacuates, shown_digest
 from reassign.core.automation.arbiter import EVACUATING, RANKS, Rank, Running
 from reassign.core.automation.case import TTL_SECONDS, with_ttl
 from reassign.core.automation.model import (
@@ -37,7 +37,7 @@ from reassign.core.automation.model import (
     WorkedOut,
     WorkOut,
 )
-from reassign.core.automation.scope import beyond, otherwise
+from reassign.core.automation.scope import NOT_KNOWN, beyond, otherwise
 from reassign.core.automation.triggers import LOST_SECONDS
 from reassign.core.automation.watch import Watched
 from reassign.core.model.forwarding import Clock
@@ -78,6 +78,11 @@ class PolicyResource(OwnerResource):
         """Whether plans of a trigger need approval, whatever they copy."""
         trigger = self.trigger(name)
         return ((trigger and trigger.approval) or self.spec.approval) is Approval.REQUIRED
+
+    def max_bytes(self, name: str) -> int | None:
+        """Return how many bytes a plan of a trigger may copy that needs no approval otherwise; None: any number."""
+        asked = self.spec.max_bytes
+        return None if asked is None or self.needs_approval(name) else bytes_of(asked)
 
     @property
     def recorded_plans(self) -> tuple[RecordedPolicyPlan, ...]:
@@ -249,12 +254,13 @@ def digest_of(plan: RecordedPolicyPlan, found: PlanSeen) -> str:
 
 def given(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bool:
     """Whether a plan is approved, or needs no approval of its own."""
-    brokers, copied = frozenset(plan.brokers), bytes_in(found.plan.status.waves)
+    brokers, copied = frozenset(plan.brokers), known_bytes(plan, found)
     if it.spec.approved_digest == digest_of(plan, found):
         return True
-    within = it.spec.max_bytes is None or copied <= bytes_of(it.spec.max_bytes)
+    most = it.max_bytes(plan.trigger)
+    within = most is None or (copied and sum(copied) <= most)
     if within and it.trigger(plan.trigger) and not it.needs_approval(plan.trigger):
-        return not is_evacuating(plan.kind) or not otherwise(as_planned(found), brokers)
+        return not is_evacuating(plan.kind) or not otherwise(manifests_of(found), brokers)
     return covered(it, plan, found)
 
 
@@ -263,24 +269,25 @@ def covered(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bo
     approval, brokers = it.record.approval, frozenset(plan.brokers)
     if approval is None or approval.digest is None or not is_evacuating(plan.kind) or not it.approves(plan):
         return False
-    return brokers <= set(approval.brokers) and merely_evacuates(found, brokers, approval)
+    return brokers <= set(approval.brokers) and merely_evacuates(found, brokers, approval, known_bytes(plan, found))
 
 
 def why_not(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> list[str]:
     """Say why a plan needs an approval of its own."""
-    copied, approval = bytes_in(found.plan.status.waves), it.record.approval
-    planned, brokers = as_planned(found), frozenset(plan.brokers)
-    reasons = list[str]()
-    if not it.needs_approval(plan.trigger):
-        if it.spec.max_bytes is not None and copied > bytes_of(it.spec.max_bytes):
-            reasons.append(f"it copies {amount(copied)}, and maxBytes is {it.spec.max_bytes}")
-        if is_evacuating(plan.kind):
-            reasons += otherwise(planned, brokers)
+    copied, approval = known_bytes(plan, found), it.record.approval
+    planned, brokers = manifests_of(found), frozenset(plan.brokers)
+    most, reasons = it.max_bytes(plan.trigger), list[str]()
+    if most is not None and not copied:
+        reasons.append(NOT_KNOWN)
+    elif most is not None and sum(copied) > most:
+        reasons.append(f"it copies {amount(sum(copied))}, and maxBytes is {it.spec.max_bytes}")
+    if is_evacuating(plan.kind) and not it.needs_approval(plan.trigger):
+        reasons += otherwise(planned, brokers)
     if not is_evacuating(plan.kind) or approval is None or not approval.digest or not it.approves(plan):
         return reasons
     if more := brokers - set(approval.brokers):
         reasons.append(f"it empties {named_brokers(more)}, too")
-    return [*dict.fromkeys([*reasons, *beyond(planned, brokers, approval)])]
+    return [*dict.fromkeys([*reasons, *beyond(planned, brokers, approval, copied)])]
 
 
 def sight_of(kind: TriggerKind, brokers: frozenset[int], seen: BrokersSeen) -> str:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from reassign.api.reassignment_policy import ReassignmentPolicy, Trigger, TriggerKind
-from reassign.api.reassignment_record import RecordedPolicyPlan
-from reassign.core.automation.approval import awaited, bytes_in, trouble_of
+from reassign.api.reassignment_record import RecordedPolicyPlan, RecordedWaves
+from reassign.core.automation.approval import awaited, known_bytes, recorded_waves, trouble_of
 from reassign.core.automation.arbiter import (
     OF_PLANS_TO_COME,
     RANKS,
@@ -155,7 +155,7 @@ def _work_out(view: PolicyView, trigger: Trigger) -> PolicyView:
     if worked.incomplete and not lost and is_evacuating(trigger.kind):
         return ask.hold(name, Hold(Reason.DRAIN_INCOMPLETE, f"would stay: {listed(worked.incomplete)}"))
     if worked.planned.waves:
-        return _name_next(view, trigger, spec, brokers)
+        return _name_next(view, trigger, spec, brokers, recorded_waves(worked.planned))
     stays = [*worked.incomplete, *worked.left_out]
     message = f"nothing would move; it stays: {listed(stays)}" if stays else "nothing would move"
     return _serve(nothing_left(view, name, trigger.kind, brokers), trigger).hold(name, Hold(NOTHING_TO_DO, message))
@@ -171,13 +171,16 @@ def _serve(view: PolicyView, trigger: Trigger) -> PolicyView:
     return replace(view, served=state.due, levels={**view.levels, trigger.name: level})
 
 
-def _name_next(view: PolicyView, trigger: Trigger, spec: ReassignmentPlanSpec, brokers: frozenset[int]) -> PolicyView:
+def _name_next(
+    view: PolicyView, trigger: Trigger, spec: ReassignmentPlanSpec, brokers: frozenset[int], waves: RecordedWaves
+) -> PolicyView:
     case, number = view.case, view.record.number + 1
     name = f"{case.it.name}-{trigger.name}-{number}"
     plan = RecordedPolicyPlan(
         number=number,
         name=name,
         spec_digest=plan_spec_digest(spec),
+        waves=waves,
         trigger=trigger.name,
         kind=trigger.kind,
         brokers=tuple(sorted(brokers)),
@@ -249,7 +252,7 @@ def _drop(view: PolicyView, found: PlanSeen | None) -> PolicyView:
 
 def _make_anew(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen | None, why: str) -> PolicyView:
     """Delete a plan that has not begun, and have it made anew later: that is no failure."""
-    view = view.with_trigger(plan.trigger, next_attempt=until_anew(view, plan.trigger))
+    view = view.with_wait(plan.trigger, until_anew(view, plan.trigger))
     return _drop(view, found).say(plan.trigger, f"{why}; it is made anew")
 
 
@@ -273,6 +276,8 @@ def _begin(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: 
     it, brokers = case.it, frozenset(plan.brokers)
     waves = found.plan.status.waves
     if not given(it, plan, found):
+        if it.max_bytes(name) is not None and not (known_bytes(plan, found) or found.moving):
+            return _make_anew(view, plan, found, f"{plan.name} is not as it was worked out before it was created")
         parts = f"{counted(len(waves), 'wave')}, {counted(sum(wave.partitions for wave in waves), 'partition')}"
         approved = it.record.approval.digest if it.record.approval else None
         said = awaited(it.spec.approved_digest, approved, digest, f"{plan.name}: {parts}", why_not(it, plan, found))
@@ -297,7 +302,7 @@ def _begin(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: 
 
 
 def _approve(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: PlanSeen, digest: str) -> PolicyView:
-    it, copied = view.case.it, bytes_in(found.plan.status.waves)
+    it, copied = view.case.it, sum(known_bytes(plan, found))
     if it.spec.approved_digest == digest:
         view = view.with_record(approval=approval_of(plan, digest, copied))
     elif not covered(it, plan, found):

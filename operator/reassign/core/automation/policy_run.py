@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,7 +10,7 @@ from reassign.api.made_plan import PlanOutcome
 from reassign.api.reassignment_plan import WaveState
 from reassign.api.reassignment_policy import TriggerKind
 from reassign.api.reassignment_record import RecordedPolicyApproval, RecordedPolicyPlan, RecordedWait
-from reassign.core.automation.approval import awaited, bytes_in, trouble_of
+from reassign.core.automation.approval import awaited, known_bytes, trouble_of
 from reassign.core.automation.arbiter import EVACUATING, RANKS
 from reassign.core.automation.case import plan_of
 from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
@@ -29,6 +30,7 @@ BACK = {TriggerKind.BROKER_LOST: "back", TriggerKind.BROKERS_CORDONED: "not cord
 """What is said of a broker that a plan of such a trigger is not to empty any more."""
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 600, 21_600
 """The waits after a plan that could not go on: each is twice the one before."""
+NO_FAILURES: Mapping[str, object] = {"failures": 0, "last_failure": None, "next_attempt": None, "generation": None}
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 60, 3600
 """The waits for a plan for what has landed on lost or cordoned brokers since the last one."""
 
@@ -115,13 +117,13 @@ def _cannot_go_on(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> Polic
     before = known.next_attempt if known.failures else None
     wait = grown(before, view.case.now.time, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
     view = view.with_plan(retired=True)
-    view = view.with_trigger(plan.trigger, failures=known.failures + 1, last_failure=cut(why), next_attempt=wait)
+    view = view.with_wait(plan.trigger, wait, failures=known.failures + 1, last_failure=cut(why))
     return replace(view, busy=True).say(plan.trigger, f"{why}; it starts nothing more")
 
 
 def _does_not_fit(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> PolicyView:
     """Retire a plan of which nothing has begun: that is no failure, and it is made anew."""
-    view = view.with_trigger(plan.trigger, next_attempt=until_anew(view, plan.trigger)).with_plan(retired=True)
+    view = view.with_wait(plan.trigger, until_anew(view, plan.trigger)).with_plan(retired=True)
     return replace(view, busy=True).say(plan.trigger, f"{why}; it is made anew")
 
 
@@ -141,7 +143,7 @@ def _succeeded(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
     view = view.with_plan(retired=True)
     if RANKS[plan.kind] not in EVACUATING:
         view = view.with_record(ended_at=view.case.now.time)
-    view = view.with_trigger(plan.trigger, failures=0, last_failure=None, next_attempt=None)
+    view = view.with_trigger(plan.trigger, **NO_FAILURES)
     return _until_counted(nothing_left(view, plan.trigger, plan.kind, frozenset(plan.brokers)), plan)
 
 
@@ -171,12 +173,12 @@ def nothing_left(view: PolicyView, name: str, kind: TriggerKind, brokers: frozen
 
 def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: str) -> PolicyView:
     """Let the waves of an approved plan go, one after the other; each is recorded before it begins."""
-    case, waves = view.case, found.states
+    case, waves, copied = view.case, found.states, known_bytes(plan, found)
     it = case.it
     if not it.approves(plan):
         if it.spec.approved_digest == digest:
-            begun = bytes_in(waves[: plan.begun_waves])
-            return view.with_record(approval=approval_of(plan, digest, bytes_in(waves), begun))
+            begun = sum(copied[: plan.begun_waves])
+            return view.with_record(approval=approval_of(plan, digest, sum(copied), begun))
         what = f"the approval of {plan.name} was withdrawn, and no further wave starts"
         message = awaited(it.spec.approved_digest, None, digest, what).message
         return replace(view.say(plan.trigger, what), approval=message, digest=digest)
@@ -193,7 +195,7 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
         return view.say(plan.trigger, f"{plan.name} starts nothing: {cordons} is being lifted")
     due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
     if (approval := view.record.approval) and due > plan.begun_waves:
-        begun = approval.begun_bytes + bytes_in(waves[plan.begun_waves : due])
+        begun = approval.begun_bytes + sum(copied[plan.begun_waves : due])
         view = view.with_record(approval=approval.model_copy(update={"begun_bytes": begun}))
         view = view.with_plan(begun_waves=due)
     return view.act(RunPlan(found.plan, due)).say(plan.trigger, f"{found.plan.name}: {summary_of(waves)}")

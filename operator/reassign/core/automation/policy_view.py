@@ -16,7 +16,7 @@ from reassign.api.reassignment_policy import (
     TriggerState,
     TriggerStatus,
 )
-from reassign.api.reassignment_record import RecordedPolicy, RecordedPolicyPlan, RecordedTrigger
+from reassign.api.reassignment_record import RecordedPolicy, RecordedPolicyPlan, RecordedTrigger, RecordedWait
 from reassign.core.automation.arbiter import Hold, Running
 from reassign.core.automation.conditions import deleted_plan, listed_plans, made_plan
 from reassign.core.automation.model import BrokersSeen, PlanSeen
@@ -87,6 +87,10 @@ class PolicyView:
         of = {**{other.name: other for other in self.record.triggers}, name: known}
         found = tuple(of[other] for other in names if other in of and of[other] != RecordedTrigger(name=other))
         return self.with_record(triggers=found)
+
+    def with_wait(self, name: str, wait: RecordedWait, **update: object) -> PolicyView:
+        """Return the view with a wait until the next plan of a trigger; an edit of the policy ends it."""
+        return self.with_trigger(name, next_attempt=wait, generation=self.case.it.generation, **update)
 
     def act(self, *steps: PolicyStep) -> PolicyView:
         return replace(self, steps=(*self.steps, *steps))

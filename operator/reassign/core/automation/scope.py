@@ -5,42 +5,49 @@ It is judged by the plan's manifests, since they are what is carried out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from reassign.api.partition_reassignment import PartitionEntry, PartitionReassignmentSpec
 from reassign.api.reassignment_record import RecordedApproval
-from reassign.core.plans.model import Planned
+from reassign.core.plans.model import Manifest
 from reassign.text import amount, counted, named_brokers
 
 COVERED_PERCENT = 110
 """How many bytes all plans under one approval may copy, in percent of those that were approved."""
 MAX_REASONS = 5
+NOT_KNOWN = "it is not as it was worked out before it was created, so what it copies is not known"
 
 
-def beyond(planned: Planned, brokers: frozenset[int], approval: RecordedApproval) -> list[str]:
+def beyond(
+    manifests: Sequence[Manifest], brokers: frozenset[int], approval: RecordedApproval, copied: Sequence[int]
+) -> list[str]:
     """Say why an approval to evacuate these brokers does not cover a further plan, the first few reasons.
 
-    It covers the plan where there are none.
+    It covers the plan where there are none. `copied` are the bytes of each wave, none where they are not known.
     """
-    return [*islice(_beyond(planned, brokers, approval), MAX_REASONS)]
+    return [*islice(_beyond(manifests, brokers, approval, copied), MAX_REASONS)]
 
 
-def _beyond(planned: Planned, brokers: frozenset[int], approval: RecordedApproval) -> Iterator[str]:
-    copied = approval.begun_bytes + sum(wave.bytes for wave in planned.waves)
-    if copied * 100 > approval.bytes * COVERED_PERCENT:
+def _beyond(
+    manifests: Sequence[Manifest], brokers: frozenset[int], approval: RecordedApproval, known: Sequence[int]
+) -> Iterator[str]:
+    copied = approval.begun_bytes + sum(known)
+    if not known:
+        yield NOT_KNOWN
+    elif copied * 100 > approval.bytes * COVERED_PERCENT:
         approved = amount(approval.bytes)
         yield f"with it {amount(copied)} are copied, more than {COVERED_PERCENT} % of the {approved} that were approved"
-    yield from _otherwise(planned, brokers)
+    yield from _otherwise(manifests, brokers)
 
 
-def otherwise(planned: Planned, brokers: frozenset[int]) -> list[str]:
+def otherwise(manifests: Sequence[Manifest], brokers: frozenset[int]) -> list[str]:
     """Say what a plan does beside evacuating these brokers, the first few things."""
-    return [*islice(_otherwise(planned, brokers), MAX_REASONS)]
+    return [*islice(_otherwise(manifests, brokers), MAX_REASONS)]
 
 
-def _otherwise(planned: Planned, brokers: frozenset[int]) -> Iterator[str]:
-    for manifest in planned.manifests:
+def _otherwise(manifests: Sequence[Manifest], brokers: frozenset[int]) -> Iterator[str]:
+    for manifest in manifests:
         for entry in PartitionReassignmentSpec.parse(manifest["spec"]).partitions:
             if why := _not_evacuated(entry, brokers):
                 yield f"{entry.topic}-{entry.partition} {why}"

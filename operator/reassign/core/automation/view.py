@@ -43,6 +43,10 @@ class View:
     def with_record(self, **update: object) -> View:
         return replace(self, record=self.record.model_copy(update=update))
 
+    def with_wait(self, **update: object) -> View:
+        """Return the view with a wait until the next plan; an edit may end it."""
+        return self.with_record(generation=self.case.it.generation, **update)
+
     def with_plan(self, **update: object) -> View:
         plan = self.record.plan
         return self.with_record(plan=plan and plan.model_copy(update=update))

@@ -88,8 +88,6 @@ class DecommissionStatusReadBack(Protocol):
     """The last status of a BrokerDecommission."""
 
     @property
-    def observed_generation(self) -> int | None: ...
-    @property
     def conditions(self) -> tuple[Condition, ...]: ...
     @property
     def plans(self) -> tuple[MadePlan, ...]: ...
@@ -102,8 +100,6 @@ class DecommissionStatusReadBack(Protocol):
 class PolicyStatusReadBack(Protocol):
     """The last status of a ReassignmentPolicy."""
 
-    @property
-    def observed_generation(self) -> int | None: ...
     @property
     def conditions(self) -> tuple[Condition, ...]: ...
     @property
