@@ -17,9 +17,9 @@ from reassign.api.kafka_cluster import KafkaCluster
 from reassign.api.reassignment_plan import PLAN_LABEL, PLAN_UID_LABEL, ReassignmentPlanStatus
 from reassign.controller.plans.job import (
     Job,
-    evacuation_of,
     goal_of,
     known_topics,
+    owned_plan_of,
     permitted,
     plan_of,
     work_out,
@@ -290,7 +290,7 @@ def cut_off(*, avoid: tuple[int, ...] = ()) -> tuple[Job, Snapshot]:
 
 def test_a_plan_with_an_owner_is_made_as_it_was_worked_out() -> None:
     its, snapshot = cut_off()
-    made = evacuation_of(its, snapshot, survey(snapshot))
+    made = owned_plan_of(its, snapshot, survey(snapshot))
     worked = worked_out(its._replace(owner="uid-owner"), snapshot, survey(snapshot))
     assert [wave.digest for wave in made.waves] == [wave.digest for wave in worked.planned.waves]
     assert [entry["topic"] for wave in made.manifests for entry in wave["spec"]["partitions"]] == ["b"]
@@ -299,7 +299,7 @@ def test_a_plan_with_an_owner_is_made_as_it_was_worked_out() -> None:
 def test_a_plan_with_an_owner_is_not_made_in_part() -> None:
     its, snapshot = cut_off(avoid=(0, 2, 4, 5))
     with pytest.raises(PlanningError) as error:
-        evacuation_of(its, snapshot, survey(snapshot))
+        owned_plan_of(its, snapshot, survey(snapshot))
     assert error.value.reason == Reason.DRAIN_INCOMPLETE
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reassign.api.reassignment_plan import PLAN_UID_LABEL, ReassignmentPlanSpec
-from reassign.controller.plans.job import Job, evacuation_of, plan_of, renamed, uncordoned, worked_out
+from reassign.controller.plans.job import Job, owned_plan_of, plan_of, renamed, uncordoned, worked_out
 from reassign.controller.plans.planner import Planner
 from reassign.core.automation.model import WorkedOut, plan_spec_digest
 from reassign.core.model.snapshot import Broker, LogDir, Snapshot, TopicPartition
@@ -268,8 +268,8 @@ def test_a_plan_of_an_owner_is_made_in_part_only_where_that_is_enough() -> None:
     kafka.cordons = {3: "*"}
     whole = asked()._replace(owner=None, owned=True)
     with pytest.raises(PlanningError, match="would stay"):
-        evacuation_of(whole, shown(kafka), survey(shown(kafka)))
-    assert evacuation_of(whole._replace(in_part=True), shown(kafka), survey(shown(kafka))).waves == ()
+        owned_plan_of(whole, shown(kafka), survey(shown(kafka)))
+    assert owned_plan_of(whole._replace(in_part=True), shown(kafka), survey(shown(kafka))).waves == ()
 
 
 def test_a_plan_is_made_as_though_our_cordons_were_lifted() -> None:

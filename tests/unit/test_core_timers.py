@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from reassign.api.reassignment_record import RecordedTimer
 from reassign.core.automation.timers import (
-    ReplicaCounts,
     Timer,
     counts,
     observed,
@@ -75,13 +74,6 @@ def test_an_observation_counts_that_a_controller_has_answered() -> None:
     assert counts(snapshot)
     assert not counts(replace(snapshot, forwarded=NOT_FORWARDED))
     assert not counts(Problem(Reason.CLUSTER_UNREACHABLE, "it does not answer"))
-
-
-@pytest.mark.parametrize(("age", "known"), [(0, True), (600, True), (600.1, False), (-1, False)])
-def test_a_count_of_replicas_holds_for_ten_minutes(age: float, known: bool) -> None:
-    counted = ReplicaCounts({5: 3}, 100)
-    assert counted.of(5, at(0, 100 + age)) == (3 if known else None)
-    assert counted.of(6, at(0, 100 + age)) == (0 if known else None)
 
 
 def test_a_timer_is_recorded_when_it_begins_and_ends_and_each_minute() -> None:

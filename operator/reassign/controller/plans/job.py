@@ -107,7 +107,7 @@ def work_out(job: Job) -> Planned | GoalSeen | WorkedOut:
         return worked_out(job, snapshot, cluster)
     if job.plan.planned:
         return goal_seen(job, layout_seen(snapshot), cluster)
-    return evacuation_of(job, snapshot, cluster) if job.owned else plan_of(job, cluster)
+    return owned_plan_of(job, snapshot, cluster) if job.owned else plan_of(job, cluster)
 
 
 async def _observe(job: Job) -> Snapshot:
@@ -179,7 +179,7 @@ def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
     )
 
 
-def evacuation_of(job: Job, snapshot: Snapshot, cluster: Cluster) -> Planned:
+def owned_plan_of(job: Job, snapshot: Snapshot, cluster: Cluster) -> Planned:
     """Make a plan whose owner has had it created, where what was worked out for that was lost in a restart."""
     found = worked_out(job, snapshot, cluster)
     if found.incomplete and not job.in_part:

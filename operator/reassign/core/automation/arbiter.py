@@ -206,8 +206,3 @@ def hold_of(it: PlanCase, but: frozenset[HoldReason] = frozenset()) -> Hold | No
 def retires(rank: Rank, running: Rank) -> bool:
     """Whether a plan of a rank retires one of another rank that runs."""
     return rank in EVACUATING and rank < running
-
-
-def stalls(reason: str) -> bool:
-    """Whether a hold keeps a policy from doing what it is for until a user acts."""
-    return reason in (HoldReason.TOO_MANY_BROKERS_LOST, HoldReason.RACK_LOST, Reason.PLAN_FAILED)

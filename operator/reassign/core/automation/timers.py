@@ -8,7 +8,6 @@ clock that is set makes it late at most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import floor
@@ -87,16 +86,3 @@ def recorded(
         if 0 <= age < RECORD_SECONDS:
             return before
     return RecordedTimer(seconds=floor(timer.seconds), observed_at=timer.observed_at)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaCounts:
-    """How many replicas each broker has, as metadata of all topics shows it."""
-
-    by_broker: Mapping[int, int]
-    monotonic: float
-    """When they were counted."""
-
-    def of(self, broker: int, now: Clock) -> int | None:
-        """Return the replicas of a broker; None where they were counted too long ago."""
-        return self.by_broker.get(broker, 0) if 0 <= now.monotonic - self.monotonic <= COUNT_HOLDS_SECONDS else None
