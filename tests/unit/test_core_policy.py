@@ -788,6 +788,46 @@ def test_cordons_are_lifted_where_a_lost_broker_needs_their_room() -> None:
     assert (it.record.lifts_cordons, set(run.cordons)) == (False, {4})
 
 
+def renamed(trigger: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
+    return [{**trigger, "name": "renamed", **fields}]
+
+
+CORDONED_INSTEAD = {**CORDONED, "name": "out", "windows": CLOSED}
+
+
+@pytest.mark.parametrize(
+    "triggers",
+    [
+        [NIGHTLY],
+        renamed(ADDED),
+        renamed({**ADDED, "windows": CLOSED}),
+        renamed({**ADDED, "windows": CLOSED}, approval="Required"),
+        [CORDONED_INSTEAD],
+    ],
+    ids=["removed", "renamed", "renamed with its windows", "renamed and to be approved", "of another kind"],
+)
+def test_an_approved_plan_whose_trigger_is_removed_never_begins(triggers: list[dict[str, Any]]) -> None:
+    run, it = world({**ADDED, "windows": CLOSED})
+    uneven(run)
+    run.wait(lambda: it.record.plan and it.record.plan.approved)
+    it.edit(triggers=triggers)
+    run.rest(60)
+    assert (run.begun, it.outcomes) == ([], [("main-out-1", "Retired")])
+
+
+def test_a_plan_whose_trigger_is_removed_while_it_runs_cancels_nothing() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.begun)
+    left = len(run.on(5))
+    it.edit(triggers=[NIGHTLY])
+    run.rest(300)
+    assert (run.begun, len(run.on(5))) == (["main-lost-1-w1"], left - 2), "what was in flight has come to its end"
+    assert (it.outcomes, it.reason) == ([("main-lost-1", "Retired")], "Idle")
+
+
 # --- Plans that cannot go on ---
 
 

@@ -49,6 +49,8 @@ def go_on(view: PolicyView) -> PolicyView:
     view = replace(view, busy=True).list_plan(plan, found, PlanOutcome.RUNNING)
     if case.yields:
         return retire(view, plan, found, f"{case.yields} goes first")
+    if not case.it.still_has(plan):
+        return retire(view, plan, found, f"the spec does not have the trigger {plan.trigger} any more")
     view, back = _returned(view, plan)
     if timer := view.watched.returned:
         why = f"{named_brokers(back, 'is')} {BACK[plan.kind]}"
