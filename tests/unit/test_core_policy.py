@@ -125,6 +125,22 @@ def test_a_whole_rack_is_a_users_matter_but_not_a_rack_of_one() -> None:
     run.wait(lambda: run.on(5) == [])
 
 
+@pytest.mark.parametrize(("racks", "reason"), [({}, "TooManyBrokersLost"), ({4: "b", 5: "b"}, "RackLost")])
+def test_a_replacement_begins_no_wave_while_too_much_is_down(racks: dict[int, str], reason: str) -> None:
+    run, it = world({**LOST, "brokerLost": {"afterSeconds": 1800, "maxBrokers": 2 if racks else 1}})
+    run.racks = racks
+    run.replicas.update({TopicPartition("big", n): (5, n % 3) for n in range(20)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.brokers[4] = FENCED
+    run.rest(660)
+    assert (run.begun, it.reason, it.outcomes) == (["main-lost-1-w1"], reason, [("main-lost-1", "Running")])
+    assert (it.trigger("lost").message or "").startswith("main-lost-1 starts nothing: brokers 4 and 5 are down")
+    run.brokers[4] = UP
+    run.wait(lambda: run.on(5) == [])
+    assert run.created == ["main-lost-1"]
+
+
 def test_a_replaced_broker_that_stays_registered_holds_nothing_up() -> None:
     run, it = world(LOST, NIGHTLY)
     run.brokers[5] = FENCED
