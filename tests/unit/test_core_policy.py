@@ -129,6 +129,22 @@ def test_a_whole_rack_is_a_users_matter_but_not_a_rack_of_one() -> None:
     run.wait(lambda: run.on(5) == [])
 
 
+@pytest.mark.parametrize(("racks", "reason"), [({}, "TooManyBrokersLost"), ({4: "b", 5: "b"}, "RackLost")])
+def test_a_replacement_begins_no_wave_while_too_much_is_down(racks: dict[int, str], reason: str) -> None:
+    run, it = world({**LOST, "brokerLost": {"afterSeconds": 1800, "maxBrokers": 2 if racks else 1}})
+    run.racks = racks
+    run.replicas.update({TopicPartition("big", n): (5, n % 3) for n in range(20)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.brokers[4] = FENCED
+    run.rest(660)
+    assert (run.begun, it.reason, it.outcomes) == (["main-lost-1-w1"], reason, [("main-lost-1", "Running")])
+    assert (it.trigger("lost").message or "").startswith("main-lost-1 starts nothing: brokers 4 and 5 are down")
+    run.brokers[4] = UP
+    run.wait(lambda: run.on(5) == [])
+    assert run.created == ["main-lost-1"]
+
+
 def test_a_replaced_broker_that_stays_registered_holds_nothing_up() -> None:
     run, it = world(LOST, NIGHTLY)
     run.brokers[5] = FENCED
@@ -887,6 +903,46 @@ def test_a_broker_to_be_emptied_gets_nothing_of_a_lost_one() -> None:
     before = run.on(4)
     run.wait(lambda: run.on(5) == [])
     assert {*run.on(4)} <= {*before}
+
+
+def renamed(trigger: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
+    return [{**trigger, "name": "renamed", **fields}]
+
+
+CORDONED_INSTEAD = {**CORDONED, "name": "out", "windows": CLOSED}
+
+
+@pytest.mark.parametrize(
+    "triggers",
+    [
+        [NIGHTLY],
+        renamed(ADDED),
+        renamed({**ADDED, "windows": CLOSED}),
+        renamed({**ADDED, "windows": CLOSED}, approval="Required"),
+        [CORDONED_INSTEAD],
+    ],
+    ids=["removed", "renamed", "renamed with its windows", "renamed and to be approved", "of another kind"],
+)
+def test_an_approved_plan_whose_trigger_is_removed_never_begins(triggers: list[dict[str, Any]]) -> None:
+    run, it = world({**ADDED, "windows": CLOSED})
+    uneven(run)
+    run.wait(lambda: it.record.plan and it.record.plan.approved)
+    it.edit(triggers=triggers)
+    run.rest(60)
+    assert (run.begun, it.outcomes) == ([], [("main-out-1", "Retired")])
+
+
+def test_a_plan_whose_trigger_is_removed_while_it_runs_cancels_nothing() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.begun)
+    left = len(run.on(5))
+    it.edit(triggers=[NIGHTLY])
+    run.rest(300)
+    assert (run.begun, len(run.on(5))) == (["main-lost-1-w1"], left - 2), "what was in flight has come to its end"
+    assert (it.outcomes, it.reason) == ([("main-lost-1", "Retired")], "Idle")
 
 
 # --- Plans that cannot go on ---

@@ -74,6 +74,11 @@ class PolicyResource(OwnerResource):
         """Return the first trigger of a kind."""
         return next((trigger for trigger in self.spec.triggers if trigger.kind is kind), None)
 
+    def still_has(self, plan: RecordedPolicyPlan) -> bool:
+        """Whether the trigger that a plan was made for is in the spec, with the same kind."""
+        trigger = self.trigger(plan.trigger)
+        return trigger is not None and trigger.kind is plan.kind
+
     def needs_approval(self, name: str) -> bool:
         """Whether plans of a trigger need approval, whatever they copy."""
         trigger = self.trigger(name)
@@ -133,7 +138,7 @@ class PolicyResource(OwnerResource):
             return False
         if approval.digest:
             return approval.digest == self.spec.approved_digest
-        return self.trigger(plan.trigger) is None or not self.needs_approval(plan.trigger)
+        return self.still_has(plan) and not self.needs_approval(plan.trigger)
 
 
 PlanOwner = DecommissionResource | PolicyResource

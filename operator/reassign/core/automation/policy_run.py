@@ -17,6 +17,7 @@ from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
 from reassign.core.automation.policy_case import digest_of, is_evacuating, recorded_trigger, sight_of
 from reassign.core.automation.policy_view import PolicyView
 from reassign.core.automation.timers import observed, read_timer, recorded
+from reassign.core.automation.triggers import down_now, lost_racks, too_many
 from reassign.core.automation.view import anew, grown
 from reassign.core.automation.watch import cordons_read
 from reassign.core.plans.conditions import summary_of
@@ -53,6 +54,8 @@ def go_on(view: PolicyView) -> PolicyView:
     view = replace(view, busy=True).list_plan(plan, found, PlanOutcome.RUNNING)
     if case.yields:
         return retire(view, plan, found, f"{case.yields} goes first")
+    if not case.it.still_has(plan):
+        return retire(view, plan, found, f"the spec does not have the trigger {plan.trigger} any more")
     view, back = _returned(view, plan)
     if timer := view.watched.returned:
         state = f"{named_brokers(back, 'is')} {BACK[plan.kind]}"
@@ -182,6 +185,8 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
         what = f"the approval of {plan.name} was withdrawn, and no further wave starts"
         message = awaited(it.spec.approved_digest, None, digest, what).message
         return replace(view.say(plan.trigger, what), approval=message, digest=digest)
+    if why := _too_much_down(view, plan):
+        return view.say(plan.trigger, f"{plan.name} starts nothing: {why}")
     if case.turn:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.turn} goes first")
     windows = windows_at(it.windows(plan.trigger), case.now.time)
@@ -214,6 +219,18 @@ def _being_lifted(view: PolicyView) -> frozenset[int]:
     """Return the brokers whose cordon may be in force still; one that is down cannot change its own."""
     cluster, brokers = view.case.cluster, view.seen.brokers
     return cluster.lifting | {b for b in cluster.cordons & brokers.keys() if brokers[b].up}
+
+
+def _too_much_down(view: PolicyView, plan: RecordedPolicyPlan) -> str | None:
+    """Say that more is down than a plan may replace."""
+    trigger = view.case.it.trigger(plan.trigger)
+    if trigger is None or trigger.broker_lost is None:
+        return None
+    down = down_now(view.seen, view.case.emptied)
+    if said := too_many(down, trigger.broker_lost.max_brokers):
+        return said
+    rack, brokers = next(iter(lost_racks(view.seen, down & set(plan.brokers)).items()), ("", None))
+    return f"{named_brokers(brokers, 'is')} down, all of rack {rack}" if brokers else None
 
 
 def approval_of(plan: RecordedPolicyPlan, digest: str | None, copied: int, begun: int = 0) -> RecordedPolicyApproval:
