@@ -126,6 +126,7 @@ class Policies(Decommissions):
                 self.users,
                 unread_decommissions=self.unread,
             ),
+            self.waits,
         )
 
     def _seen(self) -> BrokersSeen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -212,6 +213,11 @@ class RecordedDecommission(Model):
     brokers: Annotated[tuple[RecordedBroker, ...], Field(max_length=MAX_DECOMMISSIONED_BROKERS)] = ()
     """What was seen of each broker."""
 
+    @property
+    def waits(self) -> tuple[RecordedWait, ...]:
+        """The waits that it has."""
+        return tuple(wait for wait in (self.next_plan, self.next_attempt) if wait)
+
 
 PlanBrokers = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_PLAN_BROKERS)]
 SeenBrokers = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_BROKERS)]
@@ -330,6 +336,12 @@ class RecordedPolicy(Model):
     def plans(self) -> tuple[RecordedPolicyPlan, ...]:
         """The plans that it names."""
         return tuple(plan for plan in (self.plan, self.waiting) if plan)
+
+    @property
+    def waits(self) -> tuple[RecordedWait | datetime, ...]:
+        """The waits that it has, and the end of the plan that the cooldown begins with."""
+        waits = (wait for trigger in self.triggers for wait in (trigger.next_attempt, trigger.next_plan))
+        return tuple(wait for wait in (self.ended_at, *waits) if wait)
 
 
 class ReassignmentRecordSpec(Model):

@@ -14,7 +14,7 @@ from reassign.core.automation.case import plan_of
 from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
 from reassign.core.automation.policy_case import digest_of, is_evacuating, recorded_trigger, sight_of
 from reassign.core.automation.policy_view import PolicyView
-from reassign.core.automation.timers import observed, read_timer, recorded
+from reassign.core.automation.timers import left, observed, read_timer, recorded, whole
 from reassign.core.automation.view import anew, grown
 from reassign.core.plans.conditions import summary_of
 from reassign.core.plans.windows import windows_at
@@ -120,7 +120,7 @@ def until_anew(view: PolicyView, trigger: str) -> RecordedWait:
 def _succeeded(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
     view = view.with_plan(retired=True)
     if RANKS[plan.kind] not in EVACUATING:
-        view = view.with_record(ended_at=view.case.now.time)
+        view = view.with_record(ended_at=whole(view.case.now.time))
     view = view.with_trigger(plan.trigger, failures=0, last_failure=None, next_attempt=None)
     return nothing_left(view, plan.trigger, plan.kind, frozenset(plan.brokers))
 
@@ -129,12 +129,12 @@ def nothing_left(view: PolicyView, name: str, kind: TriggerKind, brokers: frozen
     """Note what a trigger has left, so that it does not begin again for the same."""
     if kind is TriggerKind.SCHEDULE:
         return view
-    now, known = view.case.now.time, recorded_trigger(view.record, name)
+    now, known = view.case.now, recorded_trigger(view.record, name)
     of = brokers if is_evacuating(kind) else view.watched.added
     update: dict[str, object] = {"saw": sight_of(kind, of, view.seen)}
     if is_evacuating(kind):
-        last = known.next_plan if known.next_plan and (now - known.next_plan.until).total_seconds() < 7200 else None
-        update["next_plan"] = grown(last, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
+        last = known.next_plan if -left(known.next_plan, view.case.waits, now) < 7200 else None
+        update["next_plan"] = grown(last, now.time, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
     return view.with_trigger(name, **update)
 
 
