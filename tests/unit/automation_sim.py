@@ -40,7 +40,7 @@ from reassign.core.automation.model import (
     WriteRecord,
     plan_spec_digest,
 )
-from reassign.core.automation.timers import Timer
+from reassign.core.automation.timers import Timer, Waits
 from reassign.core.configs.cordons import CordonReason, CordonState
 from reassign.core.model.forwarding import Clock
 from reassign.core.model.problem import Problem
@@ -231,6 +231,7 @@ class Decommissions:
     def restart(self) -> None:
         """Lose the memory of the process."""
         self.timers: Mapping[int, Timer] = {}
+        self.waits: Mapping[str, Waits] = {}
         self.worked: dict[str, WorkedOut | Problem] = {}
         self.reads: dict[int, list[LogsRead]] = {}
         self.wanted: dict[int, float] = {}
@@ -250,6 +251,7 @@ class Decommissions:
             self.problem or self._seen(),
             self.timers,
             self.now,
+            waits=self.waits,
         )
 
     def tick(self, times: int = 1, seconds: float = TICK) -> None:
@@ -276,7 +278,7 @@ class Decommissions:
     def _act(self, decision: AutomationDecision) -> None:
         if decision.errors:
             raise next(iter(decision.errors.values()))
-        self.timers = decision.timers
+        self.timers, self.waits = decision.timers, decision.waits
         running, retired = dict[str, int](), set[str]()
         left = self._take(decision, self.crash_after, running, retired)
         self.crash_after = None

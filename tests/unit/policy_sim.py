@@ -144,6 +144,7 @@ class Policies(Decommissions):
                 self.users,
                 unread_decommissions=self.unread,
             ),
+            self.waits,
         )
 
     @property

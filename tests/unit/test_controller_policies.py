@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -299,6 +300,20 @@ def test_a_policy_that_cannot_be_read_starts_nothing(monkeypatch: pytest.MonkeyP
     assert (world.ready_of("second"), len(world.kube.started)) == ("DuplicatePolicy", 1)
     world.change("policy-main", lambda obj: obj["spec"].update(triggers=[LOST]))
     world.tick(until=lambda: world.outcomes() == [("main-lost-1", "Succeeded")])
+
+
+@pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(days=-365)])
+def test_a_clock_that_jumps_ends_no_wait_early_or_late(monkeypatch: pytest.MonkeyPatch, jump: timedelta) -> None:
+    world = policing(monkeypatch, LOST)
+    world.down(1)
+    world.tick(until=lambda: bool(world.kube.started))
+    world.delete("main-lost-1", "ReassignmentPlan")
+    world.tick(until=lambda: world.trigger("lost") == ("Held", "Backoff"))
+    world.kube.clock = lambda: world.clock.now() + jump
+    world.tick(50, seconds=11)
+    assert world.plans() == []
+    world.tick(10, seconds=11)
+    assert world.plans() == ["main-lost-2"]
 
 
 def test_what_a_user_moves_holds_all_but_lost_and_cordoned_brokers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ ALL = frozenset(Rank)
 
 
 def plan_case(rank: Rank, **changes: Any) -> PlanCase:
-    calm = PlanCase(rank, frozenset({5}), "policy", NOW, settled=Timer(600, NOW, 0), settle_seconds=600)
+    calm = PlanCase(rank, frozenset({5}), "policy", settled=Timer(600, NOW, 0), settle_seconds=600)
     return replace(calm, **changes)
 
 
@@ -49,8 +49,7 @@ HOLDS: Mapping[str, tuple[dict[str, Any], str, frozenset[Rank]]] = {
         "ForeignInFlight",
         ALL - {LOST, CORDONED},
     ),
-    "a cooldown": ({"cooldown_until": LATER}, "Cooldown", frozenset({ADDED, SCHEDULE})),
-    "a cooldown that is over": ({"cooldown_until": NOW}, "Cooldown", frozenset()),
+    "a cooldown": ({"cooldown": Hold("Cooldown", "a plan has ended", LATER)}, "Cooldown", frozenset({ADDED, SCHEDULE})),
     "the last plan failed": ({"backoff": Hold("Backoff", "a wave failed", LATER)}, "Backoff", ALL),
     "nothing was gained": ({"gain": Hold("GainTooSmall", "all is as it was", None)}, "GainTooSmall", ALL - {SCHEDULE}),
 }

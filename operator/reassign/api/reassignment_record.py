@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -228,6 +229,11 @@ class RecordedDecommission(Model):
     excluded: Digest | None = None
     """Digest of the spec.excludeTopics that was not counted when these were seen. Unset: all topics were."""
 
+    @property
+    def waits(self) -> tuple[RecordedWait, ...]:
+        """The waits that it has."""
+        return tuple(wait for wait in (self.next_plan, self.next_attempt) if wait)
+
 
 PlanBrokers = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_PLAN_BROKERS)]
 SeenBrokers = Annotated[tuple[BrokerId, ...], Field(max_length=MAX_BROKERS)]
@@ -348,6 +354,12 @@ class RecordedPolicy(Model):
     def plans(self) -> tuple[RecordedPolicyPlan, ...]:
         """The plans that it names."""
         return tuple(plan for plan in (self.plan, self.waiting) if plan)
+
+    @property
+    def waits(self) -> tuple[RecordedWait | datetime, ...]:
+        """The waits that it has, and the end of the plan that the cooldown begins with."""
+        waits = (wait for trigger in self.triggers for wait in (trigger.next_attempt, trigger.next_plan))
+        return tuple(wait for wait in (self.ended_at, *waits) if wait)
 
 
 class ReassignmentRecordSpec(Model):

@@ -27,7 +27,7 @@ from reassign.controller.plans.orders import Orders
 from reassign.core.automation.decide import AutomationDecision
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, OwnedCluster
 from reassign.core.automation.policy_case import PlanOwner, PolicyResource
-from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer
+from reassign.core.automation.timers import COUNT_HOLDS_SECONDS, Timer, Waits
 from reassign.core.automation.watch import Watched
 from reassign.core.cluster import ClusterHold, permission_of
 from reassign.core.configs.cordons import CordonMemory, CordonReason, CordonState, recorded_cordons
@@ -79,6 +79,8 @@ class AutomationStage:
     _timers: Mapping[int, Timer] = field(default_factory=dict)
     _watched: Mapping[str, Watched] = field(default_factory=dict)
     """What was watched for each policy, by uid."""
+    _waits: Mapping[str, Waits] = field(default_factory=dict)
+    """When recorded waits of each owner of plans began, by uid."""
     _ended: frozenset[tuple[str, int]] = frozenset()
     """The plans that had ended at the last decision, by owner and number."""
     _began: Mapping[str, float] = field(default_factory=dict)
@@ -119,6 +121,7 @@ class AutomationStage:
             self._seen(cluster, hold, snapshot, before, now),
             self._timers,
             self._watched,
+            self._waits,
             lambda seconds: self._lost(snapshot, seconds, now),
             _job(cluster, pinned, connection),
             wake,
@@ -136,7 +139,7 @@ class AutomationStage:
             again = CONFLICT_SECONDS
         unread = self.cordons if self.automation.has_unreadable_decommission(self.key) else frozenset[int]()
         self.lost = _lost_by_plan(those, inputs) | _evacuated(policies, decision)
-        self._decided, self._timers = (decision, inputs), decision.timers
+        self._decided, self._timers, self._waits = (decision, inputs), decision.timers, decision.waits
         self.cordons = decision.cordons | (frozenset() if decision.lifts_cordons else unread)
         kept = {uid: watched for uid, watched in self._watched.items() if uid in decision.judged}
         self._watched = kept | {uid: one.watched for uid, one in decision.policies.items() if one.watched}

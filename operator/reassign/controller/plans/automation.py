@@ -48,7 +48,7 @@ from reassign.core.automation.policy_case import (
     PolicyStep,
     WritePolicyRecord,
 )
-from reassign.core.automation.timers import Timer
+from reassign.core.automation.timers import Timer, Waits
 from reassign.core.automation.triggers import lasting
 from reassign.core.automation.watch import Watched
 from reassign.core.brake import partitions_held_by
@@ -83,6 +83,8 @@ class AutomationInputs:
     timers: Mapping[int, Timer] = field(default_factory=dict)
     watched: Mapping[str, Watched] = field(default_factory=dict)
     """What this process has watched for each policy, by uid."""
+    waits: Mapping[str, Waits] = field(default_factory=dict)
+    """When their recorded waits began, by uid."""
     lost: Callable[[float], frozenset[int]] = lambda _: frozenset()
     """Returns the brokers that are lost, by how many seconds fenced ones wait: moves to them cannot end."""
     job: JobOf = lambda *_: None
@@ -162,7 +164,7 @@ class Automation:
         worked = {it.uid: found for it in owners if (found := self._plans.worked_out(it.uid))}
         unreadable = self._store.unreadable_plans(key[0])
         return decide_automation(
-            those, plans, worked, inputs.cluster, inputs.seen, inputs.timers, now, unreadable, of_policies
+            those, plans, worked, inputs.cluster, inputs.seen, inputs.timers, now, unreadable, of_policies, inputs.waits
         )
 
     def _of_users(self, key: ClusterKey, plans: Iterable[PlanSeen], now: datetime) -> list[str]:

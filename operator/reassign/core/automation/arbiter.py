@@ -83,7 +83,6 @@ class PlanCase:
     brokers: frozenset[int]
     """The brokers that its plan empties."""
     owner: str
-    now: datetime
     suspended: str | None = None
     """Why nothing is to start: suspend, or the brake."""
     too_many: str | None = None
@@ -103,7 +102,7 @@ class PlanCase:
     """Brokers that get or lose replicas by moves of other clients."""
     foreign_from: frozenset[int] = frozenset()
     """Brokers that lose replicas by these."""
-    cooldown_until: datetime | None = None
+    cooldown: Hold | None = None
     backoff: Hold | None = None
     gain: Hold | None = None
 
@@ -157,12 +156,7 @@ def _foreign(it: PlanCase) -> str | None:
 
 
 def _cooldown(it: PlanCase) -> Hold | None:
-    if it.rank in EVACUATING or it.cooldown_until is None or it.cooldown_until <= it.now:
-        return None
-    until = it.cooldown_until
-    return Hold(
-        HoldReason.COOLDOWN, f"the last plan has ended, and none begins before {until:%Y-%m-%d %H:%M} UTC", until
-    )
+    return it.cooldown if it.rank not in EVACUATING else None
 
 
 def _backoff(it: PlanCase) -> Hold | None:

@@ -15,7 +15,7 @@ from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import Goal, ReassignmentPlan, ReassignmentPlanSpec, Template, Topics
 from reassign.api.reassignment_record import RecordedPlan
 from reassign.core.automation.model import BrokersSeen, DecommissionResource, OwnedCluster, PlanSeen, WorkedOut
-from reassign.core.automation.timers import Timer
+from reassign.core.automation.timers import Timer, Waits
 from reassign.core.model.forwarding import LANDING_SECONDS, Clock
 from reassign.core.model.problem import Problem
 from reassign.core.plans.model import Manifest
@@ -49,6 +49,8 @@ class DecommissionCase:
     shared: frozenset[int] = frozenset()
     """Brokers that are to be cordoned for others."""
     timers: Mapping[int, Timer] = field(default_factory=dict)
+    waits: Waits = field(default_factory=dict)
+    """When its recorded waits began."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """The uids of the plans in its namespace that cannot be read, by name."""
 

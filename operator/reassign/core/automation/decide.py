@@ -22,6 +22,7 @@ from reassign.core.automation.model import (
     OwnedCluster,
     PlanSeen,
     WorkedOut,
+    WriteRecord,
 )
 from reassign.core.automation.policy import decide_policy
 from reassign.core.automation.policy_case import (
@@ -30,10 +31,11 @@ from reassign.core.automation.policy_case import (
     PolicyDecision,
     PolicyResource,
     PolicyStep,
+    WritePolicyRecord,
     running_of,
 )
 from reassign.core.automation.policy_conditions import stalled, unjudged
-from reassign.core.automation.timers import Timer
+from reassign.core.automation.timers import Timer, Waits, remembered
 from reassign.core.automation.watch import Watched
 from reassign.core.model.forwarding import Clock
 from reassign.core.model.problem import Problem, bug_problem
@@ -77,6 +79,8 @@ class AutomationDecision:
     """Decommissions and policies as they were judged, by uid: what was decided holds for nothing else."""
     policies: Mapping[str, PolicyDecision] = field(default_factory=dict)
     """By uid."""
+    waits: Mapping[str, Waits] = field(default_factory=dict)
+    """When their recorded waits began, by uid: for the next decision of this process."""
 
     def of(self, uid: str) -> DecommissionDecision | PolicyDecision | None:
         """Return what is to be done about one of them."""
@@ -104,6 +108,7 @@ def decide_automation(
     now: Clock,
     unreadable: Mapping[str, str] = EMPTY,
     policies: PolicyInputs = NO_POLICIES,
+    waits: Mapping[str, Waits] = MappingProxyType({}),
 ) -> AutomationDecision:
     """Decide for all decommissions and policies of a KafkaCluster.
 
@@ -112,6 +117,8 @@ def decide_automation(
     judged the cordons stay that are recorded, and its plan starts nothing.
     """
     ordered = sorted(decommissions, key=lambda it: it.age_key)
+    judged: Sequence[PlanOwner] = (*decommissions, *policies.policies)
+    waits = {it.uid: remembered(waits.get(it.uid, {}), it.record.waits, it.record.waits, now) for it in judged}
     wanted = {it.uid: wanted_cordons(it, cluster, now.time) for it in ordered}
     cases = [
         DecommissionCase(
@@ -124,6 +131,7 @@ def decide_automation(
             avoid=_of_others(it, ordered),
             shared=frozenset[int]().union(*(wanted[other.uid] for other in ordered if other.uid != it.uid)),
             timers={broker: timers[broker] for broker in it.brokers & timers.keys()},
+            waits=waits[it.uid],
             unreadable=unreadable,
         )
         for it in ordered
@@ -142,6 +150,7 @@ def decide_automation(
             plans,
             worked.get(it.uid),
             policies.watched.get(it.uid),
+            waits[it.uid],
             unreadable,
             running=running,
             emptied=emptied,
@@ -162,7 +171,6 @@ def decide_automation(
             errors[it.uid] = error
         if it.uid in errors:
             found[it.uid] = _unjudged(case, errors[it.uid])
-    judged: Sequence[PlanOwner] = (*decommissions, *policies.policies)
     decision = AutomationDecision(
         found,
         frozenset[int]().union(*(one.cordons for one in found.values())),
@@ -171,7 +179,15 @@ def decide_automation(
         {it.uid: it for it in judged},
         decided,
     )
+    decision = replace(decision, waits={it.uid: _waits_after(it, waits[it.uid], decision, now) for it in judged})
     return replace(decision, cordons=frozenset()) if decision.lifts_cordons else decision
+
+
+def _waits_after(it: PlanOwner, waits: Waits, decision: AutomationDecision, now: Clock) -> Waits:
+    """Return when the waits of one of them began, with those that its record is to have."""
+    one = decision.of(it.uid)
+    written = [step.record for step in one.steps if isinstance(step, WriteRecord | WritePolicyRecord)] if one else []
+    return remembered(waits, it.record.waits, (written or [it.record])[0].waits, now)
 
 
 # --- Whose turn it is ---

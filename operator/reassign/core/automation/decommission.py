@@ -48,6 +48,7 @@ from reassign.core.automation.model import (
     WorkOut,
     plan_spec_digest,
 )
+from reassign.core.automation.timers import by_clock, left
 from reassign.core.automation.unregister import decided_empty, unregistering
 from reassign.core.automation.view import WAVE_IN_FLIGHT, View, anew, grown
 from reassign.core.configs.cordons import EFFECT_SECONDS, CordonReason
@@ -87,6 +88,9 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     timers = {broker: judged.timer for broker, judged in brokers.items() if judged.timer}
     records = tuple(judged.record for judged in brokers.values() if judged.record)
     update: dict[str, object] = {"brokers": records, "excluded": it.excluded}
+    for name in ("next_plan", "next_attempt"):
+        if wait := getattr(it.record, name):
+            update[name] = by_clock(wait, case.waits, case.now)
     anew_at_once = it.record.failures or it.record.approval is None
     if anew_at_once and it.record.generation not in (None, it.generation):
         update |= {**NO_FAILURES, "next_plan": None}
@@ -366,7 +370,7 @@ def _listing(decision: DecommissionDecision, plans: Sequence[MadePlan]) -> Decom
 def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
     """Go on while no plan runs: the brokers are empty, or another plan is to come."""
     case = view.case
-    now, record = case.now.time, view.record
+    record = view.record
     if record.approval and view.empty:
         said = any(c.type == "Empty" and c.status is ConditionStatus.TRUE for c in case.it.status.conditions)
         if not said and (awaited := _awaited_cordons(view)):
@@ -388,11 +392,11 @@ def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
         return view.decided([], held)
     if not view.left:
         return _nothing_to_move(view, "nothing would move", [])
-    if (attempt := record.next_attempt) and attempt.until > now:
+    if (attempt := record.next_attempt) and left(attempt, case.waits, case.now) > 0:
         message = f"{record.failures} plans in a row could not go on, the last one since {record.last_failure}; "
         message += f"the next one is made at {attempt.until:%H:%M} UTC"
         return view.decided([], Standing(Reason.PLAN_FAILED, message))
-    if (wait := record.next_plan) and wait.until > now:
+    if (wait := record.next_plan) and left(wait, case.waits, case.now) > 0:
         message = f"{_left(view)}; the next plan is made at {wait.until:%H:%M:%S} UTC"
         return view.decided([], Standing(BROKER_NOT_EMPTY if record.approval else Reason.PLANNING, message))
     if case.first:

@@ -7,10 +7,8 @@ place of the former once that has ended. What a step needs to be known of later 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 from reassign.api.reassignment_policy import Trigger, TriggerKind
-from reassign.api.reassignment_record import RecordedWait
 from reassign.core.automation.arbiter import Hold
 from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, recorded_trigger
 from reassign.core.automation.policy_conditions import stalled, states_of, unjudged
@@ -18,8 +16,8 @@ from reassign.core.automation.policy_make import prepare
 from reassign.core.automation.policy_run import NO_FAILURES, go_on
 from reassign.core.automation.policy_view import MISSED, PolicyView
 from reassign.core.automation.schedule import schedule_at
+from reassign.core.automation.timers import began_by_clock, by_clock
 from reassign.core.automation.triggers import few_of, level_of
-from reassign.core.automation.view import whole
 from reassign.core.automation.watch import read_watched, recorded_watch, watch
 from reassign.core.model.problem import Problem
 from reassign.core.report.conditions import unready
@@ -58,8 +56,8 @@ def _judged(case: PolicyCase) -> PolicyView:
     watched = watch(case.watched or read_watched(it.record), seen, case.cluster.cordons, case.emptied, few, now)
     view = PolicyView(case, seen, it.record, watched, plans=it.status.plans)
     view = view.with_record(**recorded_watch(it.record, watched, it.spec.settle_seconds))
-    if it.record.ended_at and it.record.ended_at > now.time:  # the clock was ahead
-        view = view.with_record(ended_at=now.time)
+    if it.record.ended_at:
+        view = view.with_record(ended_at=began_by_clock(it.record.ended_at, case.waits, now))
     for trigger in it.spec.triggers:
         view = _trigger_judged(view, trigger)
     return view
@@ -76,17 +74,11 @@ def _trigger_judged(view: PolicyView, trigger: Trigger) -> PolicyView:
             view = view.hold(name, Hold(MISSED, f"what was due at {state.missed:%Y-%m-%d %H:%M} UTC was missed"))
     if known.generation not in (None, it.generation):
         view = view.with_trigger(name, **NO_FAILURES)
-    elif (attempt := known.next_attempt) and (wait := rewound(attempt, now)):
-        view = view.with_trigger(name, next_attempt=wait)
-    if known.next_plan and (wait := rewound(known.next_plan, now)):
-        view = view.with_trigger(name, next_plan=wait)
+    elif known.next_attempt:
+        view = view.with_trigger(name, next_attempt=by_clock(known.next_attempt, view.case.waits, view.case.now))
+    if known.next_plan:
+        view = view.with_trigger(name, next_plan=by_clock(known.next_plan, view.case.waits, view.case.now))
     level = level_of(trigger, view.seen, view.watched, state)
     if trigger.brokers_added and not level.brokers and known.saw:  # what it had left is gone
         view = view.with_trigger(name, saw=None)
     return replace(view, levels={**view.levels, name: level})
-
-
-def rewound(wait: RecordedWait, now: datetime) -> RecordedWait | None:
-    """Return a wait that ends in time where the clock was ahead when it began; None where it does already."""
-    latest = whole(now) + timedelta(seconds=wait.seconds)
-    return wait.model_copy(update={"until": latest}) if wait.until > latest else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from reassign.api.common import bytes_of
 from reassign.api.digest import hashed
@@ -22,7 +22,7 @@ from reassign.api.reassignment_policy import (
 from reassign.api.reassignment_record import RecordedPolicy, RecordedPolicyPlan, RecordedTrigger
 from reassign.api.window import Windows
 from reassign.core.automation.approval import known_bytes, manifests_of, merely_evacuates, shown_digest
-from reassign.core.automation.arbiter import EVACUATING, RANKS, Rank, Running
+from reassign.core.automation.arbiter import EVACUATING, RANKS, Running
 from reassign.core.automation.case import TTL_SECONDS, with_ttl
 from reassign.core.automation.model import (
     BrokersSeen,
@@ -38,6 +38,7 @@ from reassign.core.automation.model import (
     WorkOut,
 )
 from reassign.core.automation.scope import NOT_KNOWN, beyond, otherwise
+from reassign.core.automation.timers import Waits
 from reassign.core.automation.triggers import LOST_SECONDS
 from reassign.core.automation.watch import Watched
 from reassign.core.model.forwarding import Clock
@@ -188,6 +189,8 @@ class PolicyCase:
     """What working out a plan came to, where the last decision asked for it; older ones are to be forgotten."""
     watched: Watched | None = None
     """What this process has watched; None: nothing yet."""
+    waits: Waits = field(default_factory=dict)
+    """When its recorded waits began."""
     unreadable: Mapping[str, str] = field(default_factory=dict)
     """The uids of the plans in its namespace that cannot be read, by name."""
     before: str | None = None
@@ -327,8 +330,3 @@ def waiting_of(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen | N
     else:
         stage = "has not begun" if given(it, plan, found) else "waits for its approval"
     return Running(plan.name, RANKS[plan.kind], it.uid, plan.approved, stage)
-
-
-def cooldown_until(ended: datetime | None, seconds: int, rank: Rank) -> datetime | None:
-    """Return when a plan of this rank may begin after the end of the last one of schedule or brokersAdded."""
-    return None if ended is None or rank in EVACUATING else ended + timedelta(seconds=seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from reassign.api.reassignment_policy import ReassignmentPolicy, Trigger, TriggerKind
@@ -21,7 +22,6 @@ from reassign.core.automation.arbiter import (
 from reassign.core.automation.case import manifest_of, plan_of
 from reassign.core.automation.model import CreatePlan, DeletePlan, PlanSeen, WorkOut, plan_spec_digest
 from reassign.core.automation.policy_case import (
-    cooldown_until,
     covered,
     digest_of,
     given,
@@ -41,6 +41,7 @@ from reassign.core.automation.policy_run import (
 )
 from reassign.core.automation.policy_view import MISSED, NOTHING_TO_DO, PolicyView
 from reassign.core.automation.schedule import is_overdue, served
+from reassign.core.automation.timers import left, passed
 from reassign.core.automation.triggers import down_now, lasting, lost_racks, too_many
 from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
@@ -89,7 +90,6 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
         rank,
         brokers,
         it.uid,
-        case.now.time,
         suspended=case.suspended,
         too_many=too_many(down, most) if trigger.broker_lost else None,
         racks=lost_racks(seen, brokers) if trigger.broker_lost else None,
@@ -101,34 +101,44 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
         unread=case.unread,
         foreign=seen.foreign,
         foreign_from=seen.foreign_from,
-        cooldown_until=cooldown_until(view.record.ended_at, it.spec.cooldown_seconds, rank),
+        cooldown=_cooldown(view),
         backoff=_backoff(view, trigger),
         gain=_gain(view, trigger, brokers),
     )
 
 
+def _cooldown(view: PolicyView) -> Hold | None:
+    ended, seconds, now = view.record.ended_at, view.case.it.spec.cooldown_seconds, view.case.now
+    if ended is None or (more := seconds - passed(ended, view.case.waits, now)) <= 0:
+        return None
+    message = f"the last plan has ended, and none begins before {ended + timedelta(seconds=seconds):%Y-%m-%d %H:%M} UTC"
+    return Hold(HoldReason.COOLDOWN, message, now.time + timedelta(seconds=more))
+
+
 def _backoff(view: PolicyView, trigger: Trigger) -> Hold | None:
-    known = recorded_trigger(view.record, trigger.name)
+    known, now = recorded_trigger(view.record, trigger.name), view.case.now
     wait = known.next_attempt
-    if wait is None or wait.until <= view.case.now.time:
+    if wait is None or (more := left(wait, view.case.waits, now)) <= 0:
         return None
     why = f"{counted(known.failures, 'plan')} in a row could not go on, the last one since {known.last_failure}"
     what = why if known.failures else "the last plan did not fit the cluster any more"
-    return Hold(HoldReason.BACKOFF, f"{what}; the next one is made at {wait.until:%H:%M} UTC", wait.until)
+    message = f"{what}; the next one is made at {wait.until:%H:%M} UTC"
+    return Hold(HoldReason.BACKOFF, message, now.time + timedelta(seconds=more))
 
 
 def _gain(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> Hold | None:
-    known, now = recorded_trigger(view.record, trigger.name), view.case.now.time
+    known, now = recorded_trigger(view.record, trigger.name), view.case.now
     if known.saw is None:
         return None
     same, wait = known.saw == sight_of(trigger.kind, brokers, view.seen), known.next_plan
     if not is_evacuating(trigger.kind):
         message = "the last plan left brokers, racks and replicas as they are"
         return Hold(HoldReason.GAIN_TOO_SMALL, message) if same else None
-    if wait is None or wait.until <= now:
+    if wait is None or (more := left(wait, view.case.waits, now)) <= 0:
         return None
     what = "the last plan left what is there" if same else "something has landed since the last plan"
-    return Hold(HoldReason.GAIN_TOO_SMALL, f"{what}; it is planned at {wait.until:%H:%M:%S} UTC", wait.until)
+    message = f"{what}; it is planned at {wait.until:%H:%M:%S} UTC"
+    return Hold(HoldReason.GAIN_TOO_SMALL, message, now.time + timedelta(seconds=more))
 
 
 def _plan_spec(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> ReassignmentPlanSpec:

@@ -16,7 +16,7 @@ from reassign.core.automation.case import plan_of
 from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
 from reassign.core.automation.policy_case import digest_of, is_evacuating, recorded_trigger, sight_of
 from reassign.core.automation.policy_view import PolicyView
-from reassign.core.automation.timers import observed, read_timer, recorded
+from reassign.core.automation.timers import left, observed, read_timer, recorded, whole
 from reassign.core.automation.triggers import down_now, lost_racks, too_many
 from reassign.core.automation.view import anew, grown
 from reassign.core.automation.watch import cordons_read
@@ -145,7 +145,7 @@ def until_anew(view: PolicyView, trigger: str) -> RecordedWait:
 def _succeeded(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
     view = view.with_plan(retired=True)
     if RANKS[plan.kind] not in EVACUATING:
-        view = view.with_record(ended_at=view.case.now.time)
+        view = view.with_record(ended_at=whole(view.case.now.time))
     view = view.with_trigger(plan.trigger, **NO_FAILURES)
     return _until_counted(nothing_left(view, plan.trigger, plan.kind, frozenset(plan.brokers)), plan)
 
@@ -154,7 +154,7 @@ def _until_counted(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
     """Say that an evacuation has succeeded until replicas are counted: the last count has those that have moved."""
     now, at, wait = view.case.now, view.seen.counted_at, recorded_trigger(view.record, plan.trigger).next_plan
     ended = next((made.completion_time for made in view.plans if made.name == plan.name), None)
-    if at is None or ended is None or wait is None or wait.until <= now.time:
+    if at is None or ended is None or left(wait, view.case.waits, now) <= 0:
         return view
     if now.time - timedelta(seconds=now.monotonic - at) > ended:
         return view
@@ -165,12 +165,12 @@ def nothing_left(view: PolicyView, name: str, kind: TriggerKind, brokers: frozen
     """Note what a trigger has left, so that it does not begin again for the same."""
     if kind is TriggerKind.SCHEDULE:
         return view
-    now, known = view.case.now.time, recorded_trigger(view.record, name)
+    now, known = view.case.now, recorded_trigger(view.record, name)
     of = brokers if is_evacuating(kind) else view.watched.added
     update: dict[str, object] = {"saw": sight_of(kind, of, view.seen)}
     if is_evacuating(kind):
-        last = known.next_plan if known.next_plan and (now - known.next_plan.until).total_seconds() < 7200 else None
-        update["next_plan"] = grown(last, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
+        last = known.next_plan if -left(known.next_plan, view.case.waits, now) < 7200 else None
+        update["next_plan"] = grown(last, now.time, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
     return view.with_trigger(name, **update)
 
 

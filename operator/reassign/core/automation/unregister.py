@@ -11,7 +11,8 @@ from reassign.api.broker_decommission import DecommissionState, UnregisterWish
 from reassign.core.automation.case import DecommissionCase, in_doubt
 from reassign.core.automation.conditions import Standing, broker_state
 from reassign.core.automation.model import BrokersSeen, DecommissionDecision, UnregisterBroker
-from reassign.core.automation.view import View, whole
+from reassign.core.automation.timers import whole
+from reassign.core.automation.view import View
 from reassign.errors import Reason
 from reassign.text import named_brokers
 

@@ -12,7 +12,7 @@ from reassign.core.automation.case import DecommissionCase, wanted_cordons
 from reassign.core.automation.conditions import Standing, status_of
 from reassign.core.automation.emptiness import BrokerJudged
 from reassign.core.automation.model import AutomationStep, DecommissionDecision, WriteRecord
-from reassign.core.automation.timers import Timer
+from reassign.core.automation.timers import Timer, left, whole
 from reassign.core.plans.windows import windows_at
 
 WAVE_IN_FLIGHT = "WaveInFlight"
@@ -63,7 +63,8 @@ class View:
         listed_plans = it.status.plans if plans is None else plans
         status = status_of(it, standing, self.brokers, case.plan, listed_plans, now)
         times = [windows_at(it.spec.windows, now).changes]
-        times += [wait.until for wait in (self.record.next_plan, self.record.next_attempt) if wait and wait.until > now]
+        waits = (left(wait, case.waits, case.now) for wait in self.record.waits)
+        times += [now + timedelta(seconds=seconds) for seconds in waits if seconds > 0]
         changes = min((time for time in times if time), default=None)
         timers = case.timers if self.timers is None else self.timers
         cordons = wanted_cordons(it, case.cluster, now)
@@ -86,8 +87,3 @@ def grown(before: RecordedWait | None, now: datetime, first: int, longest: int) 
     """Return a wait twice as long as the one before."""
     seconds = min(2 * before.seconds, longest) if before else first
     return RecordedWait(seconds=seconds, until=whole(now) + timedelta(seconds=seconds))
-
-
-def whole(now: datetime) -> datetime:
-    """Return a time as records have it, in whole seconds."""
-    return now.replace(microsecond=0)
