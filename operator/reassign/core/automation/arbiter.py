@@ -71,6 +71,8 @@ class Running:
     owner: str
     """The uid of the object that it was made for."""
     approved: bool = True
+    moving: bool = True
+    """Whether it may have something in flight."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,8 @@ def prepare(view: PolicyView) -> PolicyView:
 
 def _keep_lifted(view: PolicyView, best: Trigger | None) -> PolicyView:
     """Lift no cordon any more while no lost broker is to be replaced."""
-    plan, waiting = view.record.plan, view.record.waiting
-    kinds = [best.kind if best else None, waiting.kind if waiting else None, plan.kind if plan and view.busy else None]
+    plan, waiting, under_way = view.record.plan, view.record.waiting, view.busy and not view.gives_way
+    kinds = [best.kind if best else None, waiting.kind if waiting else None, plan.kind if plan and under_way else None]
     return view if TriggerKind.BROKER_LOST in kinds else view.with_record(lifts_cordons=False)
 
 

@@ -15,7 +15,7 @@ from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
 from reassign.core.automation.policy_case import digest_of, is_evacuating, recorded_trigger, sight_of
 from reassign.core.automation.policy_view import PolicyView
 from reassign.core.automation.timers import observed, read_timer, recorded
-from reassign.core.automation.triggers import down_now, lost_racks, too_many
+from reassign.core.automation.triggers import TOO_MANY_SECONDS, down_now, lasting, lost_racks, too_many
 from reassign.core.automation.view import anew, grown
 from reassign.core.automation.watch import cordons_read
 from reassign.core.plans.conditions import summary_of
@@ -58,6 +58,8 @@ def go_on(view: PolicyView) -> PolicyView:
         if timer.seconds >= RETURNED_SECONDS:
             return retire(view, plan, found, why)
         return view.say(plan.trigger, f"{why}, so {plan.name} starts nothing more")
+    if not case.it.lets_go_on(plan.name):
+        view = replace(view, gives_way=not found.moving)
     if case.suspended:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.suspended}")
     if why := trouble_of(found, plan, digest, view.avoided(plan.kind, frozenset(plan.brokers))):
@@ -166,11 +168,14 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
     if not it.approves(plan):
         if it.spec.approved_digest == digest:
             begun = bytes_in(waves[: plan.begun_waves])
+            view = replace(view, gives_way=False)
             return view.with_record(approval=approval_of(plan, digest, bytes_in(waves), begun))
         what = f"the approval of {plan.name} was withdrawn, and no further wave starts"
         message = awaited(it.spec.approved_digest, None, digest, what).message
         return replace(view.say(plan.trigger, what), approval=message, digest=digest)
     if why := _too_much_down(view, plan):
+        lasts = _down(view) <= lasting(view.watched.down, TOO_MANY_SECONDS)
+        view = replace(view, gives_way=lasts and not found.moving)
         return view.say(plan.trigger, f"{plan.name} starts nothing: {why}")
     if case.turn:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.turn} goes first")
@@ -187,12 +192,16 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
     return view.act(RunPlan(found.plan, due)).say(plan.trigger, f"{found.plan.name}: {summary_of(waves)}")
 
 
+def _down(view: PolicyView) -> frozenset[int]:
+    return down_now(view.seen, view.case.emptied)
+
+
 def _too_much_down(view: PolicyView, plan: RecordedPolicyPlan) -> str | None:
     """Say that more is down than a plan may replace."""
     trigger = view.case.it.trigger(plan.trigger)
     if trigger is None or trigger.broker_lost is None:
         return None
-    down = down_now(view.seen, view.case.emptied)
+    down = _down(view)
     if said := too_many(down, trigger.broker_lost.max_brokers):
         return said
     rack, brokers = next(iter(lost_racks(view.seen, down & set(plan.brokers)).items()), ("", None))
