@@ -18,7 +18,8 @@ from tests.unit.automation_sim import FENCED, GONE, UP, SimOwnedPlan, SimOwnedWa
 from tests.unit.policy_sim import Policies, SimPolicy
 
 BROKERS = 7
-DUPLICATE = Reason.DUPLICATE_POLICY
+GIVE_WAY = {Reason.DUPLICATE_POLICY, Reason.TOO_MANY_BROKERS_LOST, Reason.RACK_LOST}
+"""Reasons of policies whose plans are no matter of theirs any more: a user has to act."""
 QUIET = 5
 """For how many reconciliations nothing is done where nothing is left to do."""
 KINDS: dict[str, dict[str, Any]] = {
@@ -74,9 +75,9 @@ class ArbitratedPolicies(Policies):
         super()._check_owner(plan)
         policy = next((it for it in self.policies.values() if it.uid == plan.owner), None)
         if policy is None:
-            in_force = (it for it in self.policies.values() if not it.resource.deleted and it.reason != DUPLICATE)
-            others = [it.record.plan for it in in_force]
-            under_way = [other for other in others if other and other.approved and not other.retired]
+            in_force = [it for it in self.policies.values() if not it.resource.deleted and it.reason not in GIVE_WAY]
+            others = [(it.resource, it.record.plan) for it in in_force]
+            under_way = [other for it, other in others if other and not other.retired and it.lets_go_on(other.name)]
             assert all(other.kind is not TriggerKind.BROKER_LOST for other in under_way), "a lost broker goes first"
         elif policy.record.plan and RANKS[policy.record.plan.kind] > Rank.DECOMMISSION:
             waiting = [uid for uid, times in self.waits.items() if times > 2 and not self.users]

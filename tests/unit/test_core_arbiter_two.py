@@ -82,3 +82,79 @@ def test_one_that_is_resumed_waits_for_what_another_has_in_flight(held: str) -> 
     run.wait(lambda: it.reason == "Empty", most=100)
     run.wait(lambda: policy.reason == "Idle", most=200)
     assert run.begun[:3] == ["old-1-w1", "main-out-1-w1", "old-1-w2"]
+
+
+HELD = ["suspend", "approval", "too many"]
+
+
+def hold(run: ArbitratedPolicies, policy: SimPolicy, how: str) -> None:
+    """Keep the plan of a policy from going on, as a user does, or since more is down than it may replace."""
+    match how:
+        case "suspend":
+            policy.edit(suspend=True)
+        case "approval":
+            policy.edit(approvedDigest=None)
+        case _:
+            run.brokers[6] = FENCED
+
+
+def let_go(run: ArbitratedPolicies, policy: SimPolicy, digest: str | None) -> None:
+    policy.edit(suspend=False, approvedDigest=digest)
+    run.brokers[6] = UP
+
+
+def with_a_replacement_that_is_held(how: str) -> tuple[ArbitratedPolicies, SimDecommission, SimPolicy]:
+    """A replacement of broker 5 with one wave of two in flight, held, and a decommission of broker 4 beside it."""
+    run = ArbitratedPolicies((*ROWS, (4, 1), (4, 2), (6, 1)), [UP] * 5)
+    policy = run.policy(LOST, name="main", settleSeconds=60)
+    run.brokers[5] = FENCED
+    run.wait(lambda: policy.status.digest)
+    policy.approve()
+    run.wait(lambda: run.begun)
+    hold(run, policy, how)
+    it = run.apply("old", [4], approval="NotRequired")
+    while run._moving():
+        run.tick()
+        assert run.begun == ["main-lost-1-w1"]
+    run.wait(lambda: len(run.begun) > 1, most=100)
+    assert run.begun == ["main-lost-1-w1", "old-1-w1"]
+    return run, it, policy
+
+
+@pytest.mark.parametrize("how", HELD)
+def test_a_replacement_that_is_held_gives_way_to_a_decommission(how: str) -> None:
+    run, _, policy = with_a_replacement_that_is_held(how)
+    digest = policy.record.approval and policy.record.approval.digest
+    run.until("Empty", most=100)
+    assert {plan.split("-w")[0] for plan in run.begun[1:]} == {"old-1"}
+    let_go(run, policy, digest)
+    run.wait(lambda: run.on(5) == [], most=400)
+
+
+@pytest.mark.parametrize("how", HELD)
+def test_a_replacement_that_is_let_go_waits_for_what_is_in_flight(how: str) -> None:
+    run, it, policy = with_a_replacement_that_is_held(how)
+    let_go(run, policy, policy.record.approval and policy.record.approval.digest)
+    run.tick()
+    assert it.record.plan
+    assert (it.record.plan.retired, run.begun) == (True, ["main-lost-1-w1", "old-1-w1"])
+    assert policy.trigger("lost").message == "main-lost-1 starts nothing: old-1 goes first"
+    run.wait(lambda: len(run.begun) > 2, most=100)
+    assert run.begun == ["main-lost-1-w1", "old-1-w1", "main-lost-1-w2"]
+    run.wait(lambda: run.on(5) == [] and it.reason == "Empty", most=400)
+
+
+def test_a_balance_that_was_suspended_waits_for_the_decommission() -> None:
+    run = cluster()
+    policy = run.policy(ADDED, name="main", approval="NotRequired", settleSeconds=60)
+    run.wait(lambda: run.begun)
+    policy.edit(suspend=True)
+    run.tick(5)
+    it = run.apply("old", [5], approval="NotRequired")
+    run.wait(lambda: "old-1-w1" in run.begun, most=100)
+    policy.edit(suspend=False)
+    run.tick()
+    assert policy.trigger("out").message == "main-out-1 starts nothing: old-1 goes first"
+    run.wait(lambda: it.reason == "Empty", most=100)
+    run.wait(lambda: policy.reason == "Idle", most=400)
+    assert [wave.split("-w")[0] for wave in run.begun[:3]] == ["main-out-1", "old-1", "main-out-1"]

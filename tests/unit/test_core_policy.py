@@ -945,6 +945,22 @@ def test_a_plan_whose_trigger_is_removed_while_it_runs_cancels_nothing() -> None
     assert (it.outcomes, it.reason) == ([("main-lost-1", "Retired")], "Idle")
 
 
+def test_cordons_are_set_again_while_a_replacement_is_suspended() -> None:
+    run = Policies(orders((5, 1), (2, 5)), brokers=(1, 2, 4, 5))
+    it = run.policy(LOST)
+    run.apply(brokers=(4,), approval="NotRequired")
+    run.wait(lambda: run.cordons)
+    run.brokers[1] = GONE
+    run.replicas = orders((5, 2), (2, 5), (5, 2))
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    it.edit(suspend=True)
+    run.rest(120)
+    assert (run.begun, it.record.lifts_cordons, set(run.cordons)) == (["main-lost-1-w1"], False, {4})
+    it.edit(suspend=False)
+    run.wait(lambda: run.on(5) == [])
+
+
 # --- Plans that cannot go on ---
 
 

@@ -73,6 +73,8 @@ class Running:
     approved: bool = True
     stage: str = "is under way"
     """How far it is, as a message says it."""
+    moving: bool = True
+    """Whether it may have something in flight."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ def decide_automation(
     ]
     errors: dict[str, Exception] = {}
     turn = _turn(cases, errors)
-    running = [_running(case) for case in cases if _at_work(case, errors)]
+    running = [_running(case, errors) for case in cases if _at_work(case, errors)]
     empties = [case.it.brokers for case in cases if _empties(case.it)]
     emptied = frozenset[int]().union(*empties, *policies.unread_decommissions.values())
     of_policies = [
@@ -249,8 +249,9 @@ def _of_policy(
     if wanted is None:
         return case
     if case.running:
-        stays = its is not None and retires(its.rank, Rank.DECOMMISSION)
-        return case if stays else replace(case, turn=case.running[0].plan)
+        first = next((other for other in case.running if other.moving), case.running[0])
+        stays = its is not None and retires(its.rank, Rank.DECOMMISSION) and not first.moving
+        return case if stays else replace(case, turn=first.plan)
     if ready is None or retires(wanted.rank, Rank.DECOMMISSION):
         return case
     name = f"the BrokerDecommission {ready.name}"
@@ -290,9 +291,10 @@ def _waits_for_users(it: DecommissionResource, seen: BrokersSeen | Problem, user
     return any(seen.brokers[broker].up for broker in it.brokers & seen.brokers.keys())
 
 
-def _running(case: DecommissionCase) -> Running:
-    plan = case.it.record.plan
-    return Running(plan.name if plan else case.it.name, Rank.DECOMMISSION, case.it.uid)
+def _running(case: DecommissionCase, errors: Mapping[str, Exception]) -> Running:
+    it, plan = case.it, case.it.record.plan
+    moving = it.uid not in errors and is_moving(case)
+    return Running(plan.name if plan else it.name, Rank.DECOMMISSION, it.uid, moving=moving)
 
 
 def _empties(it: DecommissionResource) -> bool:

@@ -168,7 +168,7 @@ class PolicyDecision:
     begins: Running | None = None
     """Its plan that only another one's turn keeps from beginning."""
     running: Running | None = None
-    """Its plan that is under way."""
+    """Its plan that is under way, and does not give way to BrokerDecommissions."""
     lost: frozenset[int] = frozenset()
     """The lost brokers that its plan evacuates."""
     lifts_cordons: bool = False

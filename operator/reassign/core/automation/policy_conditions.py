@@ -9,7 +9,7 @@ from reassign.api.reassignment_policy import ReassignmentPolicyStatus, TriggerKi
 from reassign.core.automation.arbiter import HoldReason
 from reassign.core.automation.policy_case import PolicyCase, PolicyResource, recorded_trigger
 from reassign.core.automation.policy_view import PolicyView
-from reassign.core.automation.triggers import lasting, lost_racks, problem_of, too_many
+from reassign.core.automation.triggers import TOO_MANY_SECONDS, lasting, lost_racks, problem_of, too_many
 from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
 from reassign.core.report.conditions import ConditionState, conditions, unready
@@ -17,8 +17,6 @@ from reassign.errors import Reason
 from reassign.text import named_brokers
 
 IDLE, APPROVAL_NEEDED = "Idle", "ApprovalNeeded"
-TOO_MANY_SECONDS = 600
-"""After how long too many brokers that are down are a matter for a user."""
 MOST_FAILURES = 3
 
 

@@ -71,7 +71,7 @@ def prepare(view: PolicyView) -> PolicyView:
 
 def _keep_lifted(view: PolicyView) -> PolicyView:
     """Lift no cordon any more once the plan that needed that has ended."""
-    return view if view.busy else view.with_record(lifts_cordons=False)
+    return view if view.busy and not view.gives_way else view.with_record(lifts_cordons=False)
 
 
 def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits: bool = False) -> PlanCase:

@@ -14,10 +14,10 @@ from reassign.core.automation.approval import awaited, known_bytes, trouble_of
 from reassign.core.automation.arbiter import EVACUATING, RANKS
 from reassign.core.automation.case import plan_of
 from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
-from reassign.core.automation.policy_case import digest_of, is_evacuating, recorded_trigger, sight_of
+from reassign.core.automation.policy_case import PolicyCase, digest_of, is_evacuating, recorded_trigger, sight_of
 from reassign.core.automation.policy_view import PolicyView
 from reassign.core.automation.timers import left, observed, read_timer, recorded, whole
-from reassign.core.automation.triggers import down_now, lost_racks, too_many
+from reassign.core.automation.triggers import TOO_MANY_SECONDS, down_now, lasting, lost_racks, too_many
 from reassign.core.automation.view import anew, grown
 from reassign.core.automation.watch import cordons_read
 from reassign.core.plans.conditions import summary_of
@@ -52,22 +52,29 @@ def go_on(view: PolicyView) -> PolicyView:
     if found.done and plan.digest == digest:
         return _succeeded(view.list_plan(plan, found, PlanOutcome.SUCCEEDED), plan)
     view = replace(view, busy=True).list_plan(plan, found, PlanOutcome.RUNNING)
-    if case.yields:
-        return retire(view, plan, found, f"{case.yields} goes first")
-    if not case.it.still_has(plan):
-        return retire(view, plan, found, f"the spec does not have the trigger {plan.trigger} any more")
+    if why := _wanted_no_more(case, plan):
+        return retire(view, plan, found, why)
     view, back = _returned(view, plan)
     if timer := view.watched.returned:
         state = f"{named_brokers(back, 'is')} {BACK[plan.kind]}"
         if timer.seconds >= RETURNED_SECONDS:
             return retire(view, plan, found, state)
         return view.say(plan.trigger, f"{state}, so {plan.name} starts nothing more")
+    if not case.it.lets_go_on(plan.name):
+        view = replace(view, gives_way=not found.moving)
     if case.suspended:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.suspended}")
     if why := trouble_of(found, plan, digest, view.avoided(frozenset(plan.brokers))):
         view = view.act(RetirePlan(found.plan))
         return _cannot_go_on(view, plan, why) if plan.begun_waves else _does_not_fit(view, plan, why)
     return _run(view, plan, found, digest)
+
+
+def _wanted_no_more(case: PolicyCase, plan: RecordedPolicyPlan) -> str | None:
+    """Say why a plan that has done nothing wrong is to end."""
+    if case.yields:
+        return f"{case.yields} goes first"
+    return None if case.it.still_has(plan) else f"the spec does not have the trigger {plan.trigger} any more"
 
 
 def _come_to_its_end(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen | None) -> PolicyView:
@@ -181,11 +188,14 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
     if not it.approves(plan):
         if it.spec.approved_digest == digest:
             begun = sum(copied[: plan.begun_waves])
+            view = replace(view, gives_way=False)
             return view.with_record(approval=approval_of(plan, digest, sum(copied), begun))
         what = f"the approval of {plan.name} was withdrawn, and no further wave starts"
         message = awaited(it.spec.approved_digest, None, digest, what).message
         return replace(view.say(plan.trigger, what), approval=message, digest=digest)
     if why := _too_much_down(view, plan):
+        lasts = _down(view) <= lasting(view.watched.down, TOO_MANY_SECONDS)
+        view = replace(view, gives_way=lasts and not found.moving)
         return view.say(plan.trigger, f"{plan.name} starts nothing: {why}")
     if case.turn:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.turn} goes first")
@@ -221,12 +231,16 @@ def _being_lifted(view: PolicyView) -> frozenset[int]:
     return cluster.lifting | {b for b in cluster.cordons & brokers.keys() if brokers[b].up}
 
 
+def _down(view: PolicyView) -> frozenset[int]:
+    return down_now(view.seen, view.case.emptied)
+
+
 def _too_much_down(view: PolicyView, plan: RecordedPolicyPlan) -> str | None:
     """Say that more is down than a plan may replace."""
     trigger = view.case.it.trigger(plan.trigger)
     if trigger is None or trigger.broker_lost is None:
         return None
-    down = down_now(view.seen, view.case.emptied)
+    down = _down(view)
     if said := too_many(down, trigger.broker_lost.max_brokers):
         return said
     rack, brokers = next(iter(lost_racks(view.seen, down & set(plan.brokers)).items()), ("", None))

@@ -64,6 +64,8 @@ class PolicyView:
     begins: Running | None = None
     busy: bool = False
     """Whether its approved plan is under way."""
+    gives_way: bool = False
+    """Whether BrokerDecommissions go before that plan: a user holds it, or has to act, and nothing is in flight."""
 
     def avoided(self, brokers: frozenset[int]) -> frozenset[int]:
         """Return the brokers that a plan which empties `brokers` is not to fill: others empty them."""
@@ -123,7 +125,7 @@ class PolicyView:
             self.watched,
             min((time for time in self._changes(now) if time > now), default=None),
             self.begins,
-            running_of(it, under_way) if under_way else None,
+            running_of(it, under_way) if under_way and not self.gives_way else None,
             frozenset(under_way.brokers) if under_way and under_way.kind is TriggerKind.BROKER_LOST else frozenset(),
             self.record.lifts_cordons,
         )

@@ -24,6 +24,9 @@ NOT_SUPPORTED = "NotSupported"
 LOST_SECONDS = 1800
 """After how long a broker that is down counts as lost, where no trigger says it."""
 
+TOO_MANY_SECONDS = 600
+"""After how long too many brokers that are down are a matter for a user."""
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
