@@ -144,17 +144,17 @@ class SimDecommission:
     @property
     def resource(self) -> DecommissionResource:
         return DecommissionResource(
-            self.uid,
-            1,
-            "kafka",
-            self.name,
-            self.generation,
-            self.created,
-            self.spec,
-            self.status,
-            self.record,
-            self.finalizer,
-            self.deleted,
+            uid=self.uid,
+            version=1,
+            namespace="kafka",
+            name=self.name,
+            generation=self.generation,
+            created=self.created,
+            spec=self.spec,
+            status=self.status,
+            record=self.record,
+            has_finalizer=self.finalizer,
+            deleted=self.deleted,
         )
 
     def condition(self, kind: str) -> Condition | None:

@@ -48,7 +48,15 @@ class SimPolicy:
     @property
     def resource(self) -> PolicyResource:
         return PolicyResource(
-            self.uid, 1, "kafka", self.name, self.generation, self.created, self.spec, self.status, self.record
+            uid=self.uid,
+            version=1,
+            namespace="kafka",
+            name=self.name,
+            generation=self.generation,
+            created=self.created,
+            spec=self.spec,
+            status=self.status,
+            record=self.record,
         )
 
     @property
