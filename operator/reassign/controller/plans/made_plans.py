@@ -48,6 +48,8 @@ class MadePlans:
         if (job := job_of(plan, it.uid)) is None:
             return
         asked = self._asked.get(it.uid)
+        if asked and asked[0].plan.spec != spec:
+            asked = None
         if asked and isinstance(self._planner.made(job), WorkedOut) and _of_plan(asked[1]) == _of_plan(seen):
             return
         if self._planner.ask(job, wake) or asked is None:
