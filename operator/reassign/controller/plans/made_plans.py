@@ -50,6 +50,8 @@ class MadePlans:
             return
         job = job._replace(lifted=lifted)
         asked = self._asked.get(it.uid)
+        if asked and asked[0].plan.spec != spec:
+            asked = None
         if asked and isinstance(self._planner.made(job), WorkedOut) and _of_plan(asked[1]) == _of_plan(seen):
             return
         if self._planner.ask(job, wake) or asked is None:

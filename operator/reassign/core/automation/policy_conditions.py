@@ -63,6 +63,8 @@ def _wrong(view: PolicyView) -> tuple[str, str] | None:
         down = lasting(view.watched.down, TOO_MANY_SECONDS)
         if said := too_many(down, lost.broker_lost.max_brokers):
             return Reason.TOO_MANY_BROKERS_LOST, said
+        if unmade := view.watched.unmade.get(lost.name):
+            return unmade.hold.reason, f"{lost.name}: {unmade.hold.message}"
     for trigger in it.spec.triggers:
         known = recorded_trigger(view.record, trigger.name)
         if known.failures >= MOST_FAILURES:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from reassign.api.digest import hashed
 from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from reassign.api.reassignment_policy import ReassignmentPolicy, Trigger, TriggerKind
 from reassign.api.reassignment_record import RecordedPolicyPlan, RecordedWaves
-from reassign.core.automation.approval import awaited, known_bytes, recorded_waves, trouble_of
+from reassign.core.automation.approval import OF_THE_CLUSTER, awaited, known_bytes, recorded_waves, trouble_of
 from reassign.core.automation.arbiter import (
     OF_PLANS_TO_COME,
     RANKS,
@@ -17,10 +19,9 @@ from reassign.core.automation.arbiter import (
     PlanCase,
     Running,
     hold_of,
-    retires,
 )
 from reassign.core.automation.case import manifest_of, plan_of
-from reassign.core.automation.model import CreatePlan, DeletePlan, PlanSeen, WorkOut, plan_spec_digest
+from reassign.core.automation.model import CreatePlan, DeletePlan, PlanSeen, WorkedOut, WorkOut, plan_spec_digest
 from reassign.core.automation.policy_case import (
     covered,
     digest_of,
@@ -43,30 +44,69 @@ from reassign.core.automation.policy_view import MISSED, NOTHING_TO_DO, PolicyVi
 from reassign.core.automation.schedule import is_overdue, served
 from reassign.core.automation.timers import left, passed
 from reassign.core.automation.triggers import down_now, lasting, lost_racks, too_many
+from reassign.core.automation.watch import Unmade
 from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
 from reassign.text import counted, listed, named_brokers
 
+TRIED_AGAIN_SECONDS = 600.0
+"""After how long a trigger that could have no plan goes before others again, to have one worked out."""
+
 
 def prepare(view: PolicyView) -> PolicyView:
-    """Have a plan made for the first trigger that is true and that nothing holds, and begin it once it may."""
-    best: Trigger | None = None
+    """Have a plan made for the first trigger that is true, that nothing holds and that can have one; begin it once it
+    may."""
+    ready = list[Trigger]()
     for trigger in sorted(view.case.it.spec.triggers, key=lambda trigger: RANKS[trigger.kind]):
         level = view.levels[trigger.name]
         if not level.true or trigger.name in view.active:
             continue
-        hold = hold_of(_case_of(view, trigger, level.brokers))
-        if hold is None and best is not None:
-            hold = Hold(HoldReason.PLAN_IN_PROGRESS, f"the trigger {best.name} goes first")
-        if hold:
+        if hold := hold_of(_case_of(view, trigger, level.brokers)):
             view = view.hold(trigger.name, hold)
         else:
-            best = trigger
+            ready.append(trigger)
+    view, best = _first_of(view, ready)
     view = _keep_lifted(view)
     if plan := view.record.waiting:
         return _wait(view, plan, best)
-    return _work_out(view, best) if best else view
+    return _make(view, best) if best else view
+
+
+def _first_of(view: PolicyView, ready: Sequence[Trigger]) -> tuple[PolicyView, Trigger | None]:
+    """Return the trigger that goes first, with what is said of the others.
+
+    One that could have no plan lately holds up no other, nor a plan that waits. That is not deleted for one whose plan
+    would wait for its window, either.
+    """
+    before, now = view.case.watched.unmade if view.case.watched else {}, view.case.now.monotonic
+    unmade = {
+        trigger.name: known
+        for trigger in ready
+        if (known := before.get(trigger.name)) and known.terms == _terms(view, trigger)
+    }
+    view = replace(view, watched=replace(view.watched, unmade=unmade))
+    lately = {name for name, known in unmade.items() if now - known.at < TRIED_AGAIN_SECONDS}
+    closed = {}
+    if view.record.waiting:
+        able = (trigger.name for trigger in ready if not view.case.it.needs_approval(trigger.name))
+        closed = {name: hold for name in able if (hold := _closed(view, name))}
+    best = next((trigger for trigger in ready if trigger.name not in lately | closed.keys()), None)
+    if best is None and ready and view.record.waiting is None:
+        best = ready[0]
+    holds = {**closed, **{name: known.hold for name, known in unmade.items()}}
+    for trigger in ready:
+        if hold := holds.get(trigger.name):
+            view = view.hold(trigger.name, hold)
+        elif best and trigger is not best:
+            view = view.hold(trigger.name, Hold(HoldReason.PLAN_IN_PROGRESS, f"the trigger {best.name} goes first"))
+    return view, best
+
+
+def _terms(view: PolicyView, trigger: Trigger) -> str:
+    """Return the digest of what a trigger's plan is made for."""
+    sight = sight_of(trigger.kind, view.levels[trigger.name].brokers, view.seen)
+    return hashed([view.case.it.generation, sight])
 
 
 def _keep_lifted(view: PolicyView) -> PolicyView:
@@ -146,29 +186,47 @@ def _plan_spec(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> R
     return spec_of(view.case.it, trigger, brokers, avoid)
 
 
-def _brokers_of(trigger: Trigger, brokers: frozenset[int]) -> frozenset[int]:
+def _brokers_of(view: PolicyView, trigger: Trigger) -> frozenset[int]:
     """Return the brokers that a trigger's plan empties."""
-    return brokers if is_evacuating(trigger.kind) else frozenset()
+    return view.levels[trigger.name].brokers if is_evacuating(trigger.kind) else frozenset()
 
 
-def _work_out(view: PolicyView, trigger: Trigger) -> PolicyView:
+def _make(view: PolicyView, trigger: Trigger) -> PolicyView:
     """Have a plan worked out, and record it once it is there."""
+    view, waves = _work_out(view, trigger)
+    return _name_next(view, trigger, waves) if waves else view
+
+
+def _work_out(view: PolicyView, trigger: Trigger) -> tuple[PolicyView, RecordedWaves | None]:
+    """Have a plan worked out, and return its waves once it is there and moves anything."""
     case, name = view.case, trigger.name
-    brokers = _brokers_of(trigger, view.levels[name].brokers)
-    spec, worked = _plan_spec(view, trigger, brokers), case.worked
-    lost = trigger.kind is TriggerKind.BROKER_LOST
-    ask = view.act(WorkOut(spec, lifted=lost))
-    if isinstance(worked, Problem):
-        return ask.hold(name, Hold(worked.reason, worked.message))
-    if worked is None or worked.spec_digest != plan_spec_digest(spec):
-        return ask.say(name, f"{view.levels[name].message}; a plan is being worked out")
+    spec, worked = _plan_spec(view, trigger, _brokers_of(view, trigger)), case.worked
+    digest, lost = plan_spec_digest(spec), trigger.kind is TriggerKind.BROKER_LOST
+    ask = replace(view, watched=replace(view.watched, asked=digest)).act(WorkOut(spec, lifted=lost))
+    if isinstance(worked, Problem) and case.watched and case.watched.asked == digest:
+        hold = Hold(worked.reason, worked.message)
+        return (ask.hold(name, hold) if worked.reason in OF_THE_CLUSTER else _unmade(ask, trigger, hold)), None
+    if not isinstance(worked, WorkedOut) or worked.spec_digest != digest:
+        known = name in view.watched.unmade
+        return ask if known else ask.say(name, f"{view.levels[name].message}; a plan is being worked out"), None
     if worked.incomplete and not lost and is_evacuating(trigger.kind):
-        return ask.hold(name, Hold(Reason.DRAIN_INCOMPLETE, f"would stay: {listed(worked.incomplete)}"))
+        hold = Hold(Reason.DRAIN_INCOMPLETE, f"would stay: {listed(worked.incomplete)}")
+        return _unmade(ask, trigger, hold), None
+    rest = {other: known for other, known in view.watched.unmade.items() if other != name}
+    ask = replace(ask, watched=replace(ask.watched, unmade=rest))
     if worked.planned.waves:
-        return _name_next(view, trigger, spec, brokers, recorded_waves(worked.planned))
+        return ask, recorded_waves(worked.planned)
     stays = [*worked.incomplete, *worked.left_out]
     message = f"nothing would move; it stays: {listed(stays)}" if stays else "nothing would move"
-    return _serve(nothing_left(view, name, trigger.kind, brokers), trigger).hold(name, Hold(NOTHING_TO_DO, message))
+    ask = nothing_left(ask, name, trigger.kind, _brokers_of(view, trigger))
+    return _serve(ask, trigger).hold(name, Hold(NOTHING_TO_DO, message)), None
+
+
+def _unmade(view: PolicyView, trigger: Trigger, hold: Hold) -> PolicyView:
+    """Note that no plan can be made for a trigger, so that others go on."""
+    known = Unmade(hold, _terms(view, trigger), view.case.now.monotonic)
+    unmade = {**view.watched.unmade, trigger.name: known}
+    return replace(view, watched=replace(view.watched, unmade=unmade)).hold(trigger.name, hold)
 
 
 def _serve(view: PolicyView, trigger: Trigger) -> PolicyView:
@@ -181,10 +239,9 @@ def _serve(view: PolicyView, trigger: Trigger) -> PolicyView:
     return replace(view, served=state.due, levels={**view.levels, trigger.name: level})
 
 
-def _name_next(
-    view: PolicyView, trigger: Trigger, spec: ReassignmentPlanSpec, brokers: frozenset[int], waves: RecordedWaves
-) -> PolicyView:
-    case, number = view.case, view.record.number + 1
+def _name_next(view: PolicyView, trigger: Trigger, waves: RecordedWaves) -> PolicyView:
+    case, number, brokers = view.case, view.record.number + 1, _brokers_of(view, trigger)
+    spec = _plan_spec(view, trigger, brokers)
     name = f"{case.it.name}-{trigger.name}-{number}"
     plan = RecordedPolicyPlan(
         number=number,
@@ -196,7 +253,7 @@ def _name_next(
         brokers=tuple(sorted(brokers)),
         moment=view.levels[trigger.name].moment,
     )
-    view = _serve(view, trigger).with_record(number=number, waiting=plan)
+    view = view.with_record(number=number, waiting=plan)
     if not case.is_taken(name):
         view = view.act(CreatePlan(manifest_of(case.it, ReassignmentPolicy, name, spec)))
     return view.say(trigger.name, f"the plan {name} is created")
@@ -208,7 +265,7 @@ def _wait(view: PolicyView, plan: RecordedPolicyPlan, best: Trigger | None) -> P
     found, trigger = plan_of(case.plans, plan, case.it.uid), case.it.trigger(plan.trigger)
     if plan.retired:
         if best:
-            view = view.say(best.name, f"{plan.name} is deleted first")
+            view = _work_out(view, best)[0].say(best.name, f"{plan.name} is deleted first")
         if found is None:
             return view.with_record(waiting=None)
         return view if found.plan.deleted else view.act(DeletePlan(found.plan))
@@ -217,22 +274,30 @@ def _wait(view: PolicyView, plan: RecordedPolicyPlan, best: Trigger | None) -> P
     if not _still_true(view, plan, trigger):
         missed = Hold(MISSED, f"{plan.name} could not begin within startingDeadlineSeconds, and was deleted")
         return _drop(view.hold(trigger.name, missed) if trigger.schedule else view, found)
-    if best and retires(RANKS[best.kind], RANKS[plan.kind]):
-        return _drop(view, found).hold(trigger.name, Hold(HoldReason.PLAN_IN_PROGRESS, f"{best.name} goes first"))
+    first: str | None = None
+    if best and plan.uid:
+        view, waves = _work_out(view, best)
+        if waves:
+            view = view.say(best.name, f"{plan.name} is deleted first")
+            return _drop(view, found).hold(trigger.name, Hold(HoldReason.PLAN_IN_PROGRESS, f"{best.name} goes first"))
+        first = best.name if best.name in view.active else None
+    elif best:  # what is worked out now would be taken for the plan that is created
+        view = view.say(best.name, f"{plan.name} is created first")
     if plan_spec_digest(_plan_spec(view, trigger, frozenset(plan.brokers))) != plan.spec_digest:
         return _drop(view, found).say(trigger.name, f"{plan.name} is made anew, for the spec as it is now")
     if plan.uid is None:
         return _to_be_created(view, plan, trigger, found)
     if plan.uid == case.unreadable.get(plan.name):
         return view.say(trigger.name, f"{plan.name} cannot be read, and its status says why")
-    return _wait_for_approval(view, plan, trigger, found)
+    return _wait_for_approval(view, plan, trigger, found, first)
 
 
 def _wait_for_approval(
-    view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: PlanSeen | None
+    view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: PlanSeen | None, first: str | None
 ) -> PolicyView:
-    """Begin a plan that is there once it may, or have one made that fits."""
-    brokers = _brokers_of(trigger, view.levels[trigger.name].brokers)
+    """Begin a plan that is there once it may, or have one made that fits; it does not begin while a trigger that goes
+    `first` may get one."""
+    brokers = _brokers_of(view, trigger)
     if found is None or found.plan.deleted:
         return _make_anew(view, plan, found, f"{plan.name} was deleted")
     if brokers != frozenset(plan.brokers):
@@ -242,8 +307,8 @@ def _wait_for_approval(
     if not found.plan.planned:
         return view.say(trigger.name, f"the waves of {plan.name} are being written")
     if found.done:
-        return _drop(nothing_left(view, plan.trigger, plan.kind, brokers), found)
-    return _begin(view, plan, trigger, found)
+        return _drop(_serve(nothing_left(view, plan.trigger, plan.kind, brokers), trigger), found)
+    return _begin(view, plan, trigger, found, first)
 
 
 def _still_true(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger) -> bool:
@@ -280,7 +345,19 @@ def _to_be_created(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger,
     return view.say(trigger.name, f"the plan {plan.name} is created")
 
 
-def _begin(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: PlanSeen) -> PolicyView:
+def _closed(view: PolicyView, name: str) -> Hold | None:
+    """Say that no window of a trigger is open."""
+    windows = windows_at(view.case.it.windows(name), view.case.now.time)
+    if windows.problem:
+        return Hold(windows.problem.reason, windows.problem.message)
+    if windows.is_open:
+        return None
+    return Hold(Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens_text}", windows.changes)
+
+
+def _begin(
+    view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: PlanSeen, first: str | None
+) -> PolicyView:
     """Approve a plan once that is given, nothing holds it, and it is its turn."""
     case, name, digest = view.case, trigger.name, digest_of(plan, found)
     it, brokers = case.it, frozenset(plan.brokers)
@@ -293,11 +370,11 @@ def _begin(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: 
         said = awaited(it.spec.approved_digest, approved, digest, f"{plan.name}: {parts}", why_not(it, plan, found))
         return replace(view.say(name, said.message), approval=said.message, digest=digest)
     hold = hold_of(_case_of(view, trigger, brokers, waits=True), but=OF_PLANS_TO_COME)
-    windows = windows_at(it.windows(name), case.now.time)
-    if hold is None and windows.problem:
-        hold = Hold(windows.problem.reason, windows.problem.message)
-    if hold is None and not windows.is_open and (view.busy or case.running):
-        hold = Hold(Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens_text}", windows.changes)
+    closed = _closed(view, name)
+    if hold is None and closed and (closed.reason != Reason.OUTSIDE_WINDOW or view.busy or case.running):
+        hold = closed
+    if hold is None and first:
+        hold = Hold(HoldReason.PLAN_IN_PROGRESS, f"the trigger {first} goes first")
     if hold:
         return view.hold(name, hold).say(name, f"{plan.name} waits: {hold.message}")
     view = replace(view, begins=Running(plan.name, RANKS[plan.kind], it.uid))
@@ -317,6 +394,7 @@ def _approve(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found
         view = view.with_record(approval=approval_of(plan, digest, copied))
     elif not covered(it, plan, found):
         view = view.with_record(approval=approval_of(plan, None, copied))
-    approved = plan.model_copy(update={"approved": True, "digest": digest})
+    moment = view.levels[trigger.name].moment or plan.moment
+    approved = plan.model_copy(update={"approved": True, "digest": digest, "moment": moment})
     view = _serve(view.with_record(plan=approved, waiting=None), trigger)
     return replace(view, busy=True, digest=None).say(trigger.name, f"{plan.name} is approved")

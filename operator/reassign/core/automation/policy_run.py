@@ -16,6 +16,7 @@ from reassign.core.automation.case import plan_of
 from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
 from reassign.core.automation.policy_case import PolicyCase, digest_of, is_evacuating, recorded_trigger, sight_of
 from reassign.core.automation.policy_view import PolicyView
+from reassign.core.automation.schedule import unserved
 from reassign.core.automation.timers import left, observed, read_timer, recorded, whole
 from reassign.core.automation.triggers import TOO_MANY_SECONDS, down_now, lasting, lost_racks, too_many
 from reassign.core.automation.view import anew, grown
@@ -132,7 +133,10 @@ def _cannot_go_on(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> Polic
 
 
 def _does_not_fit(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> PolicyView:
-    """Retire a plan of which nothing has begun: that is no failure, and it is made anew."""
+    """Retire a plan of which nothing has begun: that is no failure, and it is made anew, also for a schedule."""
+    known = recorded_trigger(view.record, plan.trigger)
+    if plan.moment and known.schedule:
+        view = view.with_trigger(plan.trigger, schedule=unserved(known.schedule, plan.moment))
     view = view.with_wait(plan.trigger, until_anew(view, plan.trigger)).with_plan(retired=True)
     return replace(view, busy=True).say(plan.trigger, f"{why}; it is made anew")
 

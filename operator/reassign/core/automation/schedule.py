@@ -55,6 +55,11 @@ def is_overdue(schedule: OnSchedule, moment: datetime, now: datetime) -> bool:
     return now - moment > timedelta(seconds=schedule.starting_deadline_seconds)
 
 
+def unserved(record: RecordedSchedule, moment: datetime) -> RecordedSchedule:
+    """Return the record of a schedule the last moment of which is to be served again."""
+    return record.model_copy(update={"last": moment - timedelta(seconds=1)}) if record.last == moment else record
+
+
 def served(record: RecordedSchedule, moment: datetime) -> RecordedSchedule:
     """Return the record of a schedule once a moment is over."""
     return record.model_copy(update={"last": max(record.last, moment)})

@@ -16,6 +16,7 @@ from reassign.api.reassignment_record import (
     RecordedPolicy,
     RecordedSettled,
 )
+from reassign.core.automation.arbiter import Hold
 from reassign.core.automation.model import BrokerSeen, BrokersSeen
 from reassign.core.automation.timers import (
     COUNT_HOLDS_SECONDS,
@@ -26,6 +27,18 @@ from reassign.core.automation.timers import (
     recorded,
 )
 from reassign.core.model.forwarding import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Unmade:
+    """That no plan could be made for a trigger."""
+
+    hold: Hold
+    """Why."""
+    terms: str
+    """Digest of what it was to be made for: of anything else it is not known."""
+    at: float
+    """When it was tried last, by the monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,10 @@ class Watched:
     """Brokers that were registered and fenced then."""
     returned: Timer | None = None
     """How long a broker that the plan under way empties has been up again, or not cordoned any more."""
+    asked: str | None = None
+    """Digest of the spec of the plan that was asked for last."""
+    unmade: Mapping[str, Unmade] = field(default_factory=dict)
+    """The triggers that are true and for which no plan could be made, by name."""
 
 
 @dataclass(frozen=True, slots=True)
