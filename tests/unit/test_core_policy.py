@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import UTC, datetime
 from typing import Any
 
@@ -495,8 +496,10 @@ def test_a_plan_that_copies_more_than_allowed_needs_approval() -> None:
 class DoesMore(Policies):
     """Plans that evacuate a broker move another partition, too."""
 
-    def _evacuation(self, prefix: str, spec: ReassignmentPlanSpec) -> tuple[list[SimOwnedWave], list[str], list[str]]:
-        waves, incomplete, left_out = super()._evacuation(prefix, spec)
+    def _evacuation(
+        self, prefix: str, spec: ReassignmentPlanSpec, refused: Set[int]
+    ) -> tuple[list[SimOwnedWave], list[str], list[str]]:
+        waves, incomplete, left_out = super()._evacuation(prefix, spec, refused)
         waves[0].entries[OTHER] = ((1, 2), (1, 3))
         return waves, incomplete, left_out
 
@@ -946,19 +949,15 @@ def test_a_plan_whose_trigger_is_removed_while_it_runs_cancels_nothing() -> None
 
 
 def test_cordons_are_set_again_while_a_replacement_is_suspended() -> None:
-    run = Policies(orders((5, 1), (2, 5)), brokers=(1, 2, 4, 5))
-    it = run.policy(LOST)
-    run.apply(brokers=(4,), approval="NotRequired")
-    run.wait(lambda: run.cordons)
-    run.brokers[1] = GONE
-    run.replicas = orders((5, 2), (2, 5), (5, 2))
-    run.brokers[5] = FENCED
+    run, it = cordoned((5, 4), (1, 5), (2, 5), (5, 4), (4, 2))
     run.wait(lambda: run.begun)
     it.edit(suspend=True)
     run.rest(120)
     assert (run.begun, it.record.lifts_cordons, set(run.cordons)) == (["main-lost-1-w1"], False, {4})
     it.edit(suspend=False)
     run.wait(lambda: run.on(5) == [])
+    run.tick(2)
+    assert (it.outcomes, set(run.cordons)) == ([("main-lost-1", "Succeeded")], {4})
 
 
 # --- Plans that cannot go on ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from typing import Any
 
@@ -36,9 +37,9 @@ class Planned(Policies):
         self.slow = False
         """Whether a plan that evacuates brokers is not there yet."""
 
-    def _work_out(self, spec: ReassignmentPlanSpec) -> WorkedOut | Problem:
+    def _work_out(self, spec: ReassignmentPlanSpec, refused: Set[int] = frozenset()) -> WorkedOut | Problem:
         evacuates = bool(spec.goal.drain_brokers)
-        found = self.unmade.get(evacuates) or super()._work_out(spec)
+        found = self.unmade.get(evacuates) or super()._work_out(spec, refused)
         slow = self.slow and evacuates and isinstance(found, WorkedOut)
         return replace(found, spec_digest="that of another one") if slow else found
 
