@@ -47,7 +47,7 @@ class ArbitratedPolicies(Policies):
         self.brokers = dict(enumerate([UP, UP, *states]))
         self.acts = 0
         """How many steps of the last reconciliation change anything that is recorded."""
-        self.waits: dict[str, int] = {}
+        self.kept_waiting: dict[str, int] = {}
         """For how many reconciliations a decommission has said that it waits for its turn alone."""
 
     def _act(self, decision: AutomationDecision) -> None:
@@ -56,7 +56,7 @@ class ArbitratedPolicies(Policies):
         before = {it.uid: it.record.plan for it in self.policies.values()}
         super()._act(decision)
         for it in self.objects.values():
-            self.waits[it.uid] = self.waits.get(it.uid, 0) + 1 if it.reason == "PlanInProgress" else 0
+            self.kept_waiting[it.uid] = self.kept_waiting.get(it.uid, 0) + 1 if it.reason == "PlanInProgress" else 0
         for it in self.policies.values():
             plan, last = it.record.plan, before[it.uid]
             if plan and plan.approved and (last is None or last.name != plan.name):
@@ -80,7 +80,7 @@ class ArbitratedPolicies(Policies):
             under_way = [other for it, other in others if other and not other.retired and it.lets_go_on(other.name)]
             assert all(other.kind is not TriggerKind.BROKER_LOST for other in under_way), "a lost broker goes first"
         elif policy.record.plan and RANKS[policy.record.plan.kind] > Rank.DECOMMISSION:
-            waiting = [uid for uid, times in self.waits.items() if times > 2 and not self.users]
+            waiting = [uid for uid, times in self.kept_waiting.items() if times > 2 and not self.users]
             assert not waiting, "a decommission goes first"
 
     def comes_to_rest(self, most: int = 80) -> None:

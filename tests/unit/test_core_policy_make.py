@@ -134,7 +134,7 @@ def test_a_lost_broker_that_can_have_no_plan_stalls_the_policy_alone() -> None:
     assert (it.reason, it.true) == ("Idle", {"Ready"})
 
 
-def test_a_lost_broker_whose_cluster_cannot_be_read_goes_first_all_the_same() -> None:
+def test_a_lost_broker_goes_first_while_its_cluster_cannot_be_read() -> None:
     run, it = world(LOST, NIGHTLY)
     run.replicas[LANDED], run.unmade = (5, 1), {True: Problem(Reason.CLUSTER_UNREACHABLE, "no broker answers")}
     run.brokers[5] = FENCED
