@@ -7,11 +7,12 @@ waves that are there, since they are carried out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from reassign.api.common import ConditionStatus
 from reassign.api.digest import hashed
 from reassign.api.limits import MAX_WAVES
-from reassign.api.reassignment_plan import Approval, Wave
+from reassign.api.reassignment_plan import Approval, Wave, WaveState
 from reassign.api.reassignment_record import RecordedApproval, RecordedPlan, RecordedWaves
 from reassign.core.automation.case import DecommissionCase
 from reassign.core.automation.conditions import Standing
@@ -23,6 +24,8 @@ from reassign.core.plans.model import Manifest, Planned, unended
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
 from reassign.text import counted, named_brokers
+
+A = TypeVar("A", bound=RecordedApproval)
 
 PLAN_IN_PROGRESS = "PlanInProgress"
 OF_THE_CLUSTER = frozenset(
@@ -119,6 +122,16 @@ def known_bytes(plan: RecordedPlan, found: PlanSeen) -> tuple[int, ...]:
     """
     known = plan.waves
     return known.bytes if known and known.digest == _done_by(found.plan.status.waves) else ()
+
+
+def begin_due(approval: A | None, plan: RecordedPlan, found: PlanSeen) -> tuple[int, A | None]:
+    """Return how many waves of a plan, from the first, may have begun, and its approval with the bytes of all these."""
+    waves, copied = found.states, known_bytes(plan, found)
+    due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
+    if approval:
+        begun = approval.begun_bytes + sum(copied[plan.begun_waves : due])
+        approval = approval.model_copy(update={"begun_bytes": begun})
+    return due, approval
 
 
 def _done_by(waves: Sequence[Wave]) -> str:

@@ -13,13 +13,14 @@ from datetime import datetime, timedelta
 from reassign.api.broker_decommission import BrokerDecommission, DecommissionState
 from reassign.api.common import ConditionStatus
 from reassign.api.made_plan import MadePlan, PlanOutcome
-from reassign.api.reassignment_plan import Approval, Wave, WaveState
+from reassign.api.reassignment_plan import Approval, Wave
 from reassign.api.reassignment_record import RecordedApproval, RecordedPlan, RecordedWaves
 from reassign.core.automation.approval import (
     PLAN_IN_PROGRESS,
     another_first,
     approving_digest,
     awaiting,
+    begin_due,
     content_of,
     covered,
     digest_of,
@@ -285,12 +286,8 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
         return view.decided([], Standing(Reason.OUTSIDE_WINDOW, message), listing)
     if plan.begun_waves == 0 and (awaited := _awaited_cordons(view)):
         return view.decided([], Standing(WAVE_IN_FLIGHT, f"{named_brokers(awaited, 'is')} being cordoned"), listing)
-    waves = found.states
-    due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
-    if (counted_in := view.record.approval) and due > plan.begun_waves:
-        begun = counted_in.begun_bytes + sum(copied[plan.begun_waves : due])
-        approval = counted_in.model_copy(update={"begun_bytes": begun})
-        view = view.with_record(approval=approval).with_plan(begun_waves=due)
+    due, paid = begin_due(view.record.approval, plan, found)
+    view = view.with_record(approval=paid).with_plan(begun_waves=max(due, plan.begun_waves))
     return view.decided([RunPlan(found.plan, due)], Standing(WAVE_IN_FLIGHT, _so_far(found)), listing)
 
 

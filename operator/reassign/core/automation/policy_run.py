@@ -7,10 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reassign.api.made_plan import PlanOutcome
-from reassign.api.reassignment_plan import WaveState
 from reassign.api.reassignment_policy import TriggerKind
 from reassign.api.reassignment_record import RecordedPolicyApproval, RecordedPolicyPlan, RecordedWait
-from reassign.core.automation.approval import awaited, known_bytes, trouble_of
+from reassign.core.automation.approval import awaited, begin_due, known_bytes, trouble_of
 from reassign.core.automation.arbiter import EVACUATING, RANKS
 from reassign.core.automation.case import plan_of
 from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
@@ -212,11 +211,8 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
     if view.record.lifts_cordons and (lifting := _being_lifted(view)):
         cordons = f"the cordon of {named_brokers(lifting)}"
         return view.say(plan.trigger, f"{plan.name} starts nothing: {cordons} is being lifted")
-    due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
-    if (approval := view.record.approval) and due > plan.begun_waves:
-        begun = approval.begun_bytes + sum(copied[plan.begun_waves : due])
-        view = view.with_record(approval=approval.model_copy(update={"begun_bytes": begun}))
-        view = view.with_plan(begun_waves=due)
+    due, paid = begin_due(view.record.approval, plan, found)
+    view = view.with_record(approval=paid).with_plan(begun_waves=max(due, plan.begun_waves))
     return view.act(RunPlan(found.plan, due)).say(plan.trigger, f"{found.plan.name}: {summary_of(waves)}")
 
 
