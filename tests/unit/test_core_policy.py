@@ -890,6 +890,21 @@ def test_a_plan_that_is_deleted_is_not_created_again_under_its_approval() -> Non
     run.wait(lambda: run.on(5) == [])
 
 
+def test_no_approval_of_a_plan_that_is_deleted_covers_the_next_one() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.begun)
+    run.plans["main-lost-1"].deleted = True
+    run.rest(1800)
+    assert (run.created, run.begun) == (["main-lost-1", "main-lost-2"], ["main-lost-1-w1"])
+    assert it.reason == "AwaitingApproval"
+    it.approve()
+    run.wait(lambda: run.on(5) == [])
+
+
 def test_a_plan_that_cannot_be_read_is_waited_for() -> None:
     run, it = world(LOST)
     run.brokers[5] = FENCED

@@ -43,7 +43,8 @@ def go_on(view: PolicyView) -> PolicyView:
     if plan.retired:
         return _come_to_its_end(view, plan, found)
     if found is None or found.plan.deleted:
-        return _cannot_go_on(view.list_plan(plan, None, PlanOutcome.DELETED), plan, f"{plan.name} was deleted")
+        view = view.list_plan(plan, None, PlanOutcome.DELETED).with_record(approval=None)
+        return _cannot_go_on(view, plan, f"{plan.name} was deleted")
     digest = digest_of(plan, found)
     if found.done and plan.digest == digest:
         return _succeeded(view.list_plan(plan, found, PlanOutcome.SUCCEEDED), plan)
