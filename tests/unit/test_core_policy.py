@@ -740,6 +740,24 @@ def test_a_plan_that_waits_for_its_window_retires_no_other(other: str) -> None:
     assert "Retired" not in [outcome for _, outcome in it.outcomes]
 
 
+@pytest.mark.parametrize("more", [True, False], ids=["beside another decommission", "alone"])
+def test_a_decommission_that_waits_for_its_window_retires_no_plan(more: bool) -> None:
+    run, it = world(ADDED)
+    run.replicas.update({TopicPartition("big", n): (0, 1) for n in range(12)})
+    uneven(run)
+    run.wait(lambda: run.begun)
+    old = run.apply(approval="NotRequired", windows=CLOSED)
+    run.wait(lambda: old.reason == "OutsideWindow", most=40)
+    assert it.outcomes == [("main-out-1", "Running")]
+    if more:
+        run.apply("next", [4], approval="NotRequired")
+    run.wait(lambda: it.outcomes[0][1] != "Running", most=200)
+    assert it.outcomes[0] == ("main-out-1", "Retired" if more else "Succeeded")
+    if more:
+        run.wait(lambda: "next-1-w1" in run.begun, most=40)
+    assert "old-1-w1" not in run.begun
+
+
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_decommission_that_a_user_holds_up_holds_nothing_itself(begun: bool) -> None:
     run, it = world(CORDONED)
