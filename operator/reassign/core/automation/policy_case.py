@@ -95,8 +95,8 @@ class PolicyResource(OwnerResource):
 
     @property
     def evacuates(self) -> bool:
-        """Whether a plan that empties brokers is under way, or is to be made."""
-        under_way = [plan for plan in self.recorded_plans if not plan.retired]
+        """Whether a plan that empties brokers is approved, and may go on."""
+        under_way = [plan for plan in self.recorded_plans if plan.approved and not plan.retired]
         return self.record.lifts_cordons or any(is_evacuating(plan.kind) for plan in under_way)
 
     def has_made(self, name: str) -> bool:
