@@ -369,6 +369,19 @@ def test_a_broker_that_stays_bare_is_not_planned_for_again() -> None:
     assert (run.created, it.says("out")) == ([], ("Held", "GainTooSmall"))
 
 
+def test_an_edited_template_has_a_broker_that_stays_bare_planned_for() -> None:
+    run, it = world(ADDED)
+    balance, run._balance = run._balance, lambda *_: []  # type: ignore[method-assign]
+    uneven(run)
+    run.wait(lambda: it.says("out") == ("Held", "GainTooSmall"))
+    run._balance = balance  # type: ignore[method-assign]
+    it.edit(suspend=False)
+    run.rest(600)
+    assert (run.created, it.says("out")) == ([], ("Held", "GainTooSmall"))
+    it.edit(planTemplate={"goal": {"balance": {"by": ["Leaders"]}}})
+    run.wait(lambda: run.on(6), most=60)
+
+
 def test_a_broker_that_is_being_emptied_is_not_new() -> None:
     run, it = world(ADDED)
     run.apply(brokers=(5,), approval="NotRequired")

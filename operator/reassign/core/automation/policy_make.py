@@ -121,7 +121,7 @@ def _gain(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> Hold |
     known, now = recorded_trigger(view.record, trigger.name), view.case.now.time
     if known.saw is None:
         return None
-    same, wait = known.saw == sight_of(trigger.kind, brokers, view.seen), known.next_plan
+    same, wait = known.saw == sight_of(view.case.it, trigger.kind, brokers, view.seen), known.next_plan
     if not is_evacuating(trigger.kind):
         message = "the last plan left brokers, racks and replicas as they are"
         return Hold(HoldReason.GAIN_TOO_SMALL, message) if same else None

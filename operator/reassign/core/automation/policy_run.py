@@ -155,7 +155,7 @@ def nothing_left(view: PolicyView, name: str, kind: TriggerKind, brokers: frozen
         return view
     now, known = view.case.now.time, recorded_trigger(view.record, name)
     of = brokers if is_evacuating(kind) else view.watched.added
-    update: dict[str, object] = {"saw": sight_of(kind, of, view.seen)}
+    update: dict[str, object] = {"saw": sight_of(view.case.it, kind, of, view.seen)}
     if is_evacuating(kind):
         last = known.next_plan if known.next_plan and (now - known.next_plan.until).total_seconds() < 7200 else None
         update["next_plan"] = grown(last, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
