@@ -397,6 +397,19 @@ def test_a_broker_that_stays_bare_is_not_planned_for_again() -> None:
     assert (run.created, it.says("out")) == ([], ("Held", "GainTooSmall"))
 
 
+def test_an_edited_template_has_a_broker_that_stays_bare_planned_for() -> None:
+    run, it = world(ADDED)
+    balance, run._balance = run._balance, lambda *_: []  # type: ignore[method-assign]
+    uneven(run)
+    run.wait(lambda: it.says("out") == ("Held", "GainTooSmall"))
+    run._balance = balance  # type: ignore[method-assign]
+    it.edit(suspend=False)
+    run.rest(600)
+    assert (run.created, it.says("out")) == ([], ("Held", "GainTooSmall"))
+    it.edit(planTemplate={"goal": {"balance": {"by": ["Leaders"]}}})
+    run.wait(lambda: run.on(6), most=60)
+
+
 def test_a_broker_that_is_being_emptied_is_not_new() -> None:
     run, it = world(ADDED)
     run.apply(brokers=(5,), approval="NotRequired")
@@ -805,6 +818,24 @@ def test_a_plan_that_waits_for_its_window_retires_no_other(other: str) -> None:
     assert "Retired" not in [outcome for _, outcome in it.outcomes]
 
 
+@pytest.mark.parametrize("more", [True, False], ids=["beside another decommission", "alone"])
+def test_a_decommission_that_waits_for_its_window_retires_no_plan(more: bool) -> None:
+    run, it = world(ADDED)
+    run.replicas.update({TopicPartition("big", n): (0, 1) for n in range(12)})
+    uneven(run)
+    run.wait(lambda: run.begun)
+    old = run.apply(approval="NotRequired", windows=CLOSED)
+    run.wait(lambda: old.reason == "OutsideWindow", most=40)
+    assert it.outcomes == [("main-out-1", "Running")]
+    if more:
+        run.apply("next", [4], approval="NotRequired")
+    run.wait(lambda: it.outcomes[0][1] != "Running", most=200)
+    assert it.outcomes[0] == ("main-out-1", "Retired" if more else "Succeeded")
+    if more:
+        run.wait(lambda: "next-1-w1" in run.begun, most=40)
+    assert "old-1-w1" not in run.begun
+
+
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_decommission_that_a_user_holds_up_holds_nothing_itself(begun: bool) -> None:
     run, it = world(CORDONED)
@@ -987,6 +1018,21 @@ def test_a_plan_that_is_deleted_is_not_created_again_under_its_approval() -> Non
     run.rest(60)
     assert run.created == ["main-lost-1"]
     assert it.says("lost") == ("Held", "Backoff")
+    run.wait(lambda: run.on(5) == [])
+
+
+def test_no_approval_of_a_plan_that_is_deleted_covers_the_next_one() -> None:
+    run, it = world({**LOST, "approval": "Required"})
+    run.replicas.update({TopicPartition("big", n): (5, 1) for n in range(20)})
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.reason == "AwaitingApproval")
+    it.approve()
+    run.wait(lambda: run.begun)
+    run.plans["main-lost-1"].deleted = True
+    run.rest(1800)
+    assert (run.created, run.begun) == (["main-lost-1", "main-lost-2"], ["main-lost-1-w1"])
+    assert it.reason == "AwaitingApproval"
+    it.approve()
     run.wait(lambda: run.on(5) == [])
 
 

@@ -60,6 +60,15 @@ def test_each_plan_has_the_windows_of_its_trigger() -> None:
     assert (it.needs_all_of("main-lost-1"), it.needs_all_of("main-in-2")) == (False, True)
 
 
+def test_replicas_are_counted_often_for_approved_plans_that_empty_brokers() -> None:
+    waiting = recorded("main-lost-1", 1)
+    running = recorded("main-lost-1", 1, approved=True)
+    retired = recorded("main-lost-1", 1, approved=True, retired=True)
+    balance = recorded("main-out-1", 1, "out", "brokersAdded", approved=True)
+    found = [policy(waiting=waiting), policy(plan=running), policy(plan=retired), policy(plan=balance)]
+    assert [it.evacuates for it in found] == [False, True, False, False]
+
+
 def test_bytes_count_when_a_wave_begins_and_once() -> None:
     approval = RecordedPolicyApproval(bytes=300, begun_bytes=100, trigger="lost")
     plan = recorded("main-lost-1", 1, approved=True, begunWaves=1)

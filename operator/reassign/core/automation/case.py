@@ -19,6 +19,7 @@ from reassign.core.automation.timers import Timer, Waits
 from reassign.core.model.forwarding import LANDING_SECONDS, Clock
 from reassign.core.model.problem import Problem
 from reassign.core.plans.model import Manifest
+from reassign.core.plans.windows import windows_at
 
 MADE_BY_LABEL = "kafka.reassign.dev/made-by"
 """The uid of the object that a plan was made for."""
@@ -57,6 +58,11 @@ class DecommissionCase:
     @property
     def braked(self) -> bool:
         return self.cluster.execution is not Execution.RUN
+
+    @property
+    def in_window(self) -> bool:
+        """Whether its waves may start now, as far as its windows go."""
+        return windows_at(self.it.spec.windows, self.now.time).is_open
 
     def is_taken(self, name: str) -> bool:
         """Whether there is a plan of that name."""

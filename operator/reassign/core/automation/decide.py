@@ -137,7 +137,8 @@ def decide_automation(
         for it in ordered
     ]
     errors: dict[str, Exception] = {}
-    turn = _turn(cases, errors)
+    under_way = any(_is_under_way(it) for it in policies.policies)
+    turn = _turn(cases, errors, under_way)
     running = [_running(case, errors) for case in cases if _at_work(case, errors)]
     empties = [case.it.brokers for case in cases if _empties(case.it)]
     emptied = frozenset[int]().union(*empties, *policies.unread_decommissions.values())
@@ -308,15 +309,27 @@ def _of_others(it: DecommissionResource, all_of_them: Sequence[DecommissionResou
     return frozenset[int]().union(*others) - it.brokers
 
 
-def _turn(cases: Sequence[DecommissionCase], errors: dict[str, Exception]) -> DecommissionResource | None:
+def _is_under_way(it: PolicyResource) -> bool:
+    """Whether a policy has an approved plan that may go on."""
+    plan = it.record.plan
+    return plan is not None and not plan.retired and it.lets_go_on(plan.name)
+
+
+def _turn(
+    cases: Sequence[DecommissionCase], errors: dict[str, Exception], under_way: bool
+) -> DecommissionResource | None:
     """Return the one that is at work, else the oldest that could begin.
+
+    One that waits for its window comes after the others, and has no turn while a plan of a policy is `under_way`.
 
     Of two, one of which was suspended meanwhile, it is the one that has something in flight.
     """
     working = [case for case in cases if _at_work(case, errors)]
     if working:
         return next((case for case in working if case.it.uid not in errors and is_moving(case)), working[0]).it
-    return next((case.it for case in cases if _may_begin(case, errors)), None)
+    ready = [case for case in cases if _may_begin(case, errors)]
+    outside = [] if under_way else ready
+    return next((case.it for case in [*(case for case in ready if case.in_window), *outside]), None)
 
 
 def _at_work(case: DecommissionCase, errors: dict[str, Exception]) -> bool:

@@ -236,6 +236,8 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         return view.decided([], awaiting(case, digest, what, why_not(case, found)))
     if case.first:
         return view.decided([], another_first(case)._replace(digest=digest))
+    if case.retires and not case.in_window:
+        return view.decided([], _outside(case)._replace(digest=digest))
     if case.retires:
         standing = Standing(PLAN_IN_PROGRESS, f"{case.retires} comes to its end first", digest=digest)
         return view.decided([], standing)
@@ -281,14 +283,18 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
         return view.decided([], held, listing)
     if case.first:
         return view.decided([], another_first(case), listing)
-    if not (windows := windows_at(it.spec.windows, case.now.time)).is_open:
-        message = f"no window is open until {windows.opens_text}: no wave starts"
-        return view.decided([], Standing(Reason.OUTSIDE_WINDOW, message), listing)
+    if not case.in_window:
+        return view.decided([], _outside(case), listing)
     if plan.begun_waves == 0 and (awaited := _awaited_cordons(view)):
         return view.decided([], Standing(WAVE_IN_FLIGHT, f"{named_brokers(awaited, 'is')} being cordoned"), listing)
     due, paid = begin_due(view.record.approval, plan, found)
     view = view.with_record(approval=paid).with_plan(begun_waves=max(due, plan.begun_waves))
     return view.decided([RunPlan(found.plan, due)], Standing(WAVE_IN_FLIGHT, _so_far(found)), listing)
+
+
+def _outside(case: DecommissionCase) -> Standing:
+    windows = windows_at(case.it.spec.windows, case.now.time)
+    return Standing(Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens_text}: no wave starts")
 
 
 def _so_far(found: PlanSeen) -> str:

@@ -101,8 +101,9 @@ class PolicyResource(OwnerResource):
 
     @property
     def evacuates(self) -> bool:
-        """Whether a plan that empties brokers is under way, or waits."""
-        return any(is_evacuating(plan.kind) for plan in self.recorded_plans if not plan.retired)
+        """Whether a plan that empties brokers is approved, and may go on."""
+        under_way = (plan for plan in self.recorded_plans if plan.approved and not plan.retired)
+        return any(is_evacuating(plan.kind) for plan in under_way)
 
     def has_made(self, name: str) -> bool:
         """Whether its plans before those that its record names had this name, or may have had."""
@@ -298,12 +299,17 @@ def why_not(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> li
     return [*dict.fromkeys([*reasons, *beyond(planned, brokers, approval, copied)])]
 
 
-def sight_of(kind: TriggerKind, brokers: frozenset[int], seen: BrokersSeen) -> str:
-    """Return the digest of what a plan of a trigger has left: brokers, racks, and what it has not met."""
+def sight_of(it: PolicyResource, kind: TriggerKind, brokers: frozenset[int], seen: BrokersSeen) -> str:
+    """Return the digest of what a plan of a trigger has left: brokers, racks, and what it has not met.
+
+    Of one that has the goal of the template that is part of it: an edit of it may bring what the last one did not.
+    """
     there = sorted((b, found.up, found.rack or "") for b, found in seen.brokers.items() if found.up or found.holds)
     left: list[object] = [*sorted(brokers)]
     if is_evacuating(kind):
         left = [[b, sorted(seen.brokers[b].replicas.items())] for b in sorted(brokers) if b in seen.brokers]
+    elif it.spec.plan_template:
+        left.append(it.spec.plan_template.wire())
     return hashed([kind, there, left])
 
 

@@ -105,7 +105,7 @@ def _first_of(view: PolicyView, ready: Sequence[Trigger]) -> tuple[PolicyView, T
 
 def _terms(view: PolicyView, trigger: Trigger) -> str:
     """Return the digest of what a trigger's plan is made for."""
-    sight = sight_of(trigger.kind, view.levels[trigger.name].brokers, view.seen)
+    sight = sight_of(view.case.it, trigger.kind, view.levels[trigger.name].brokers, view.seen)
     return hashed([view.case.it.generation, sight])
 
 
@@ -170,7 +170,7 @@ def _gain(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> Hold |
     known, now = recorded_trigger(view.record, trigger.name), view.case.now
     if known.saw is None:
         return None
-    same, wait = known.saw == sight_of(trigger.kind, brokers, view.seen), known.next_plan
+    same, wait = known.saw == sight_of(view.case.it, trigger.kind, brokers, view.seen), known.next_plan
     if not is_evacuating(trigger.kind):
         message = "the last plan left brokers, racks and replicas as they are"
         return Hold(HoldReason.GAIN_TOO_SMALL, message) if same else None

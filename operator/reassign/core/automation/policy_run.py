@@ -47,7 +47,8 @@ def go_on(view: PolicyView) -> PolicyView:
     if plan.retired:
         return _come_to_its_end(view, plan, found)
     if found is None or found.plan.deleted:
-        return _cannot_go_on(view.list_plan(plan, None, PlanOutcome.DELETED), plan, f"{plan.name} was deleted")
+        view = view.list_plan(plan, None, PlanOutcome.DELETED).with_record(approval=None)
+        return _cannot_go_on(view, plan, f"{plan.name} was deleted")
     digest = digest_of(plan, found)
     if found.done and plan.digest == digest:
         return _succeeded(view.list_plan(plan, found, PlanOutcome.SUCCEEDED), plan)
@@ -177,7 +178,7 @@ def nothing_left(view: PolicyView, name: str, kind: TriggerKind, brokers: frozen
         return view
     now, known = view.case.now, recorded_trigger(view.record, name)
     of = brokers if is_evacuating(kind) else view.watched.added
-    update: dict[str, object] = {"saw": sight_of(kind, of, view.seen)}
+    update: dict[str, object] = {"saw": sight_of(view.case.it, kind, of, view.seen)}
     if is_evacuating(kind):
         last = known.next_plan if -left(known.next_plan, view.case.waits, now) < 7200 else None
         update["next_plan"] = grown(last, now.time, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
