@@ -236,11 +236,9 @@ def _unapproved(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         return view.decided([], awaiting(case, digest, what, why_not(case, found)))
     if case.first:
         return view.decided([], another_first(case)._replace(digest=digest))
-    if case.retires and not case.in_window:
-        return view.decided([], _outside(case)._replace(digest=digest))
     if case.retires:
-        standing = Standing(PLAN_IN_PROGRESS, f"{case.retires} comes to its end first", digest=digest)
-        return view.decided([], standing)
+        ends_first = Standing(PLAN_IN_PROGRESS, f"{case.retires} comes to its end first")
+        return view.decided([], (ends_first if case.in_window else _outside(case))._replace(digest=digest))
     if few := too_few(case, seen):
         return view.decided([], few._replace(digest=digest))
     if not covered(case, found):
