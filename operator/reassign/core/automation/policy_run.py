@@ -52,7 +52,8 @@ def go_on(view: PolicyView) -> PolicyView:
     digest = digest_of(plan, found)
     if found.done and plan.digest == digest:
         return _succeeded(view.list_plan(plan, found, PlanOutcome.SUCCEEDED), plan)
-    view = replace(view, busy=True).list_plan(plan, found, PlanOutcome.RUNNING)
+    gives_way = not (found.moving or case.it.lets_go_on(plan.name))
+    view = replace(view, busy=True, gives_way=gives_way).list_plan(plan, found, PlanOutcome.RUNNING)
     if why := _wanted_no_more(case, plan):
         return retire(view, plan, found, why)
     view, back = _returned(view, plan)
@@ -61,8 +62,6 @@ def go_on(view: PolicyView) -> PolicyView:
         if timer.seconds >= RETURNED_SECONDS:
             return retire(view, plan, found, state)
         return view.say(plan.trigger, f"{state}, so {plan.name} starts nothing more")
-    if not case.it.lets_go_on(plan.name):
-        view = replace(view, gives_way=not found.moving)
     if case.suspended:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {case.suspended}")
     if why := trouble_of(found, plan, digest, view.avoided(frozenset(plan.brokers))):
