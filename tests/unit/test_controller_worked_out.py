@@ -74,6 +74,15 @@ def test_what_has_no_source_is_left_out_and_named() -> None:
     assert (found.left_out, found.incomplete) == (("orders-0",), ())
 
 
+def test_what_has_no_live_replica_is_not_said_to_be_in_flight() -> None:
+    kafka = orders((1,), (1, 3), (2, 3))
+    without_source(kafka, 0)
+    found = work(kafka)
+    said = [one.what for one in found.planned.unmet]
+    assert (moved(found).keys(), found.left_out) == ({"orders-1"}, ("orders-0",))
+    assert said == ["orders-0 has no replica on a live broker or directory"]
+
+
 def test_what_has_no_source_on_other_brokers_is_not_named() -> None:
     kafka = orders((1, 2), (3,))
     kafka.brokers[3] = Broker(3, "r3", fenced=True)

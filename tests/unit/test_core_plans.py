@@ -555,10 +555,10 @@ def test_waves_resumed_and_completed_by_hand_are_reported_as_unapproved() -> Non
         plan.finish()
     plan.tick()
     assert (plan.reason, plan.released) == ("Completed", [])
-    assert plan.message.endswith("it was not approved: a user started its waves by hand")
+    assert plan.message.endswith("it was not approved: its waves were started by hand, or others made its moves")
     plan.approve()
     plan.tick()
-    assert plan.message.endswith("it was not approved: a user started its waves by hand")
+    assert plan.message.endswith("it was not approved: its waves were started by hand, or others made its moves")
 
 
 def test_a_wave_suspended_by_a_user_is_resumed() -> None:

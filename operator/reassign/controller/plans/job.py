@@ -165,9 +165,10 @@ def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
         if drained & {*cluster.brokers[its[its >= 0]].tolist()}
         and not matches(cluster.topics[cluster.topic[row]], excluded)
     ]
-    in_flight = cluster.in_flight.copy()
-    in_flight[rows] = True
     up = frozenset(cluster.brokers[cluster.alive].tolist())
+    in_flight = cluster.in_flight.copy()
+    # those without any live replica are left where they are by any plan, which says so
+    in_flight[[row for row, its in replicas.items() if up & {*cluster.brokers[its[its >= 0]].tolist()}]] = True
     silent = up - snapshot.log_dirs.keys()
     unseen = cluster.unseen and replace(cluster.unseen, silent=cluster.unseen.silent & silent)
     found, unmet = _made(job, replace(cluster, in_flight=in_flight, unseen=unseen))

@@ -398,7 +398,8 @@ def _without_plan(view: View, seen: BrokersSeen) -> DecommissionDecision:
         message += f"the next one is made at {attempt.until:%H:%M} UTC"
         return view.decided([], Standing(Reason.PLAN_FAILED, message))
     if (wait := record.next_plan) and left(wait, case.waits, case.now) > 0:
-        message = f"{_left(view)}; the next plan is made at {wait.until:%H:%M:%S} UTC"
+        edited = "" if record.approval and not record.failures else ", or once the spec is edited"
+        message = f"{_left(view)}; the next plan is made at {wait.until:%H:%M:%S} UTC{edited}"
         return view.decided([], Standing(BROKER_NOT_EMPTY if record.approval else Reason.PLANNING, message))
     if case.first:
         return view.decided([], another_first(case))

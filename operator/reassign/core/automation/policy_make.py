@@ -170,14 +170,14 @@ def _gain(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> Hold |
     known, now = recorded_trigger(view.record, trigger.name), view.case.now
     if known.saw is None:
         return None
-    same, wait = known.saw == sight_of(view.case.it, trigger.kind, brokers, view.seen), known.next_plan
+    wait = known.next_plan
     if not is_evacuating(trigger.kind):
+        same = known.saw == sight_of(view.case.it, trigger.kind, brokers, view.seen)
         message = "the last plan left brokers, racks and replicas as they are"
         return Hold(HoldReason.GAIN_TOO_SMALL, message) if same else None
     if wait is None or (more := left(wait, view.case.waits, now)) <= 0:
         return None
-    what = "the last plan left what is there" if same else "something has landed since the last plan"
-    message = f"{what}; it is planned at {wait.until:%H:%M:%S} UTC"
+    message = f"the last plan left what is there, or it has landed since; it is planned at {wait.until:%H:%M:%S} UTC"
     return Hold(HoldReason.GAIN_TOO_SMALL, message, now.time + timedelta(seconds=more))
 
 

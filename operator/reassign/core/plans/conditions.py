@@ -182,7 +182,7 @@ def done(status: ReassignmentPlanStatus, approved: bool) -> list[ConditionState]
     """Return the conditions of a plan that was carried out."""
     message = f"all done in {_said(status)}" if status.waves else "nothing has to move"
     if status.waves and not approved:
-        message += "; it was not approved: a user started its waves by hand"
+        message += "; it was not approved: its waves were started by hand, or others made its moves"
     return [ConditionState(kind, True, "Completed", message) for kind in ("Ready", "Succeeded")]
 
 
