@@ -223,7 +223,10 @@ class RecordedDecommission(Model):
     next_attempt: RecordedWait | None = None
     """The wait after those."""
     generation: Count | None = None
-    """The generation of the BrokerDecommission that these waits are for. Another one ends them."""
+    """The generation of the BrokerDecommission that these waits are for.
+
+    Another one ends them, but for next_plan while it is approved.
+    """
     brokers: Annotated[tuple[RecordedBroker, ...], Field(max_length=MAX_DECOMMISSIONED_BROKERS)] = ()
     """What was seen of each broker."""
     excluded: Digest | None = None

@@ -128,8 +128,10 @@ def begin_due(approval: A | None, plan: RecordedPlan, found: PlanSeen) -> tuple[
     """Return how many waves of a plan, from the first, may have begun, and its approval with the bytes of all these."""
     waves, copied = found.states, known_bytes(plan, found)
     due = next((n for n, wave in enumerate(waves, 1) if wave.state is not WaveState.SUCCEEDED), len(waves))
-    if approval:
+    if approval and due > plan.begun_waves:
         begun = approval.begun_bytes + sum(copied[plan.begun_waves : due])
+        if not copied:  # what they copy is not known: they use up what was approved
+            begun = max(begun, approval.bytes)
         approval = approval.model_copy(update={"begun_bytes": begun})
     return due, approval
 

@@ -167,7 +167,7 @@ def decide_automation(
     for case in cases:
         it = case.it
         try:
-            found[it.uid] = decide_decommission(_in_turn(case, turn, running, its, begins, policies.users))
+            found[it.uid] = decide_decommission(_in_turn(case, turn, running, its, begins, policies.users, under_way))
         except Exception as error:
             errors[it.uid] = error
         if it.uid in errors:
@@ -266,6 +266,7 @@ def _in_turn(
     its: Running | None,
     begins: Running | None,
     users: Sequence[str],
+    under_way: bool = False,
 ) -> DecommissionCase:
     """Return the case of a decommission with whose turn it is, and what its plan yields to."""
     it = case.it
@@ -279,6 +280,8 @@ def _in_turn(
         return replace(case, first=f"the plan of a user, {listed(sorted(users))},")
     if its and not works:
         return replace(case, retires=its.plan)
+    if turn is None and not works and not case.in_window and under_way:
+        return replace(case, first="what is under way of a policy")
     found = case.plans.get(its.plan) if its else None
     if its and (found is None or found.moving):  # it was resumed, or approved again, while that one was under way
         return replace(case, first=f"what is in flight of the plan {its.plan}")
@@ -312,7 +315,7 @@ def _of_others(it: DecommissionResource, all_of_them: Sequence[DecommissionResou
 def _is_under_way(it: PolicyResource) -> bool:
     """Whether a policy has an approved plan that may go on."""
     plan = it.record.plan
-    return plan is not None and not plan.retired and it.lets_go_on(plan.name)
+    return plan is not None and plan.approved and not plan.retired and not it.deleted
 
 
 def _turn(

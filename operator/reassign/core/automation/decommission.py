@@ -95,6 +95,8 @@ def decide_decommission(case: DecommissionCase) -> DecommissionDecision:
     anew_at_once = it.record.failures or it.record.approval is None
     if anew_at_once and it.record.generation not in (None, it.generation):
         update |= {**NO_FAILURES, "next_plan": None}
+    elif it.record.waits and it.record.generation is None:
+        update["generation"] = it.generation
     view = View(case, it.record.model_copy(update=update), brokers, timers)
     if unknown := [broker for broker, judged in brokers.items() if judged.record is None]:
         why = f"{named_brokers(unknown, 'is')} not registered, and no replica names it"

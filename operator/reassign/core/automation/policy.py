@@ -74,8 +74,9 @@ def _trigger_judged(view: PolicyView, trigger: Trigger) -> PolicyView:
             view = view.hold(name, Hold(MISSED, f"what was due at {state.missed:%Y-%m-%d %H:%M} UTC was missed"))
     if known.generation not in (None, it.generation):
         view = view.with_trigger(name, **NO_FAILURES)
-    elif known.next_attempt:
-        view = view.with_trigger(name, next_attempt=by_clock(known.next_attempt, view.case.waits, view.case.now))
+    elif known.failures or known.next_attempt:
+        wait = known.next_attempt and by_clock(known.next_attempt, view.case.waits, view.case.now)
+        view = view.with_trigger(name, next_attempt=wait, generation=it.generation)
     if known.next_plan:
         view = view.with_trigger(name, next_plan=by_clock(known.next_plan, view.case.waits, view.case.now))
     level = level_of(trigger, view.seen, view.watched, state)

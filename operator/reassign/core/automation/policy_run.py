@@ -90,6 +90,8 @@ def _come_to_its_end(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen
 
 def retire(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, why: str) -> PolicyView:
     """Retire a plan that has done nothing wrong: no failure, and no cooldown."""
+    if not plan.begun_waves:
+        view = _unserved(view, plan)
     view = view.with_plan(retired=True).act(RetirePlan(found.plan))
     return view.say(plan.trigger, f"{why}, so {plan.name} starts nothing more, and comes to its end")
 
@@ -106,6 +108,8 @@ def _returned(view: PolicyView, plan: RecordedPolicyPlan) -> tuple[PolicyView, l
         before = view.case.watched.returned
     read = None if plan.kind is TriggerKind.BROKER_LOST else cordons_read(view.seen, view.case.now)
     timer = observed(before, True if back else None if unknown else False, read or view.case.now)
+    if timer and not back and (view.case.now.time - timer.observed_at).total_seconds() > RETURNED_SECONDS:
+        timer = None  # nothing is known of it for so long that it may be as it was
     view = replace(view, watched=replace(view.watched, returned=timer))
     return view.with_plan(returned=recorded(plan.returned, timer)), back or unknown
 
@@ -133,11 +137,16 @@ def _cannot_go_on(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> Polic
 
 def _does_not_fit(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> PolicyView:
     """Retire a plan of which nothing has begun: that is no failure, and it is made anew, also for a schedule."""
+    view = _unserved(view, plan).with_wait(plan.trigger, until_anew(view, plan.trigger)).with_plan(retired=True)
+    return replace(view, busy=True).say(plan.trigger, f"{why}; it is made anew")
+
+
+def _unserved(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
+    """Give the moment back that a schedule's plan was made for, so that another one is made for it in time."""
     known = recorded_trigger(view.record, plan.trigger)
     if plan.moment and known.schedule:
         view = view.with_trigger(plan.trigger, schedule=unserved(known.schedule, plan.moment))
-    view = view.with_wait(plan.trigger, until_anew(view, plan.trigger)).with_plan(retired=True)
-    return replace(view, busy=True).say(plan.trigger, f"{why}; it is made anew")
+    return view
 
 
 def until_anew(view: PolicyView, trigger: str) -> RecordedWait:
@@ -206,9 +215,10 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
     if windows.problem:
         return view.say(plan.trigger, f"{plan.name} starts nothing: {windows.problem.message}")
     if not windows.is_open:
+        view = view.with_record(lifts_cordons=False)
         return view.say(plan.trigger, f"{plan.name} starts nothing: no window is open until {windows.opens_text}")
     view = _lift_cordons(view, plan, found)
-    if view.record.lifts_cordons and (lifting := _being_lifted(view)):
+    if view.record.lifts_cordons and (lifting := _being_lifted(view, found)):
         cordons = f"the cordon of {named_brokers(lifting)}"
         return view.say(plan.trigger, f"{plan.name} starts nothing: {cordons} is being lifted")
     due, paid = begin_due(view.record.approval, plan, found)
@@ -216,19 +226,22 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
     return view.act(RunPlan(found.plan, due)).say(plan.trigger, f"{found.plan.name}: {summary_of(waves)}")
 
 
+def _named(found: PlanSeen) -> frozenset[int]:
+    """Return the brokers that the waves of a plan that have not ended name as targets."""
+    entries = (entry for wave in unended(found.waves) for entry in wave.spec.partitions)
+    return frozenset(broker for entry in entries for broker in entry.replicas)
+
+
 def _lift_cordons(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen) -> PolicyView:
     """Have our cordons lifted where waves move partitions that keep a replica there, which Kafka refuses."""
-    if plan.kind is not TriggerKind.BROKER_LOST:
-        return view
-    entries = (entry for wave in unended(found.waves) for entry in wave.spec.partitions)
-    named = {broker for entry in entries for broker in entry.replicas}
-    return view.with_record(lifts_cordons=True) if named & view.case.cluster.cordons else view
+    needed = plan.kind is TriggerKind.BROKER_LOST and _named(found) & view.case.cluster.cordons
+    return view.with_record(lifts_cordons=True) if needed else view
 
 
-def _being_lifted(view: PolicyView) -> frozenset[int]:
-    """Return the brokers whose cordon may be in force still; one that is down cannot change its own."""
+def _being_lifted(view: PolicyView, found: PlanSeen) -> frozenset[int]:
+    """Return the brokers that waves name whose cordon may be in force still; one that is down cannot change its own."""
     cluster, brokers = view.case.cluster, view.seen.brokers
-    return cluster.lifting | {b for b in cluster.cordons & brokers.keys() if brokers[b].up}
+    return (cluster.lifting | {b for b in cluster.cordons & brokers.keys() if brokers[b].up}) & _named(found)
 
 
 def _down(view: PolicyView) -> frozenset[int]:
