@@ -145,12 +145,14 @@ class BrokerStory:
             raise PlatformError(f"{sum(map(len, lost.values()))} acknowledged records are lost: {lost}")
         self.say(f"[green]{traffic.count} records were acknowledged, and all of them are there[/]")
 
+    def _cluster_status(self) -> Mapping[str, Any]:
+        status: Mapping[str, Any] = self.read("kafkacluster", operator_.CLUSTER).get("status", {})
+        return status
+
     def check_nothing_left(self) -> None:
         """No throttle, no cordon, and nothing in flight, as the stock tools find it."""
         self.until("no throttle and no cordon is left", lambda: not self._configs(), 180)
-        status = self.read("kafkacluster", operator_.CLUSTER).get("status", {})
-        if "throttle" in status:
-            raise PlatformError(f"the KafkaCluster still says that there is one: {status}")
+        self.until("the KafkaCluster says so too", lambda: "throttle" not in self._cluster_status(), 60)
         listed = self.cluster.tool("reassign-partitions", "--list").strip()
         if listed != "No partition reassignments found.":
             raise PlatformError(f"the stock tool still finds something in flight:\n{listed}")
