@@ -32,7 +32,7 @@ def held(rank: Rank, **changes: Any) -> str | None:
 HOLDS: Mapping[str, tuple[dict[str, Any], str, frozenset[Rank]]] = {
     "suspended": ({"suspended": "spec.suspend is true"}, "Suspended", ALL),
     "too many are down": ({"too_many": "brokers 1 and 2 are down"}, "TooManyBrokersLost", frozenset({LOST})),
-    "a rack is down": ({"racks": {"a": frozenset({1, 2})}}, "RackLost", frozenset({LOST})),
+    "a rack is down": ({"rack_lost": "brokers 1 and 2 are down, all of rack a"}, "RackLost", frozenset({LOST})),
     "a broker came or went": ({"settled": Timer(599, NOW, 0)}, "ClusterUnsettled", ALL - {LOST}),
     "it was never settled": ({"settled": None}, "ClusterUnsettled", ALL - {LOST}),
     "a broker is fenced": ({"fenced": frozenset({4})}, "ClusterUnsettled", ALL - {LOST}),

@@ -104,6 +104,16 @@ def land(run: Decommissions, replicas: int = 3) -> None:
     run.replicas |= {TopicPartition("late", number): (5, 1) for number in range(replicas)}
 
 
+def carried_out(run: Decommissions, it: SimPolicy | SimDecommission, copied: int) -> None:
+    """Forge the bytes, approve the plan, and let it be carried out: what was approved is what it really copies."""
+    forge(run, copied)
+    it.approve()
+    while run.on(5):
+        watched(run, 1, copied)
+    assert (approval := it.record.approval)
+    assert (approval.bytes, approval.begun_bytes) == (COPIED, COPIED)
+
+
 def test_forged_bytes_do_not_get_a_plan_below_max_bytes() -> None:
     run, it = lost(maxBytes=1024)
     land(run, 4)
@@ -119,12 +129,7 @@ def test_forged_bytes_do_not_get_a_plan_below_max_bytes() -> None:
 def test_forged_bytes_get_no_further_plan_under_an_approval_of_a_policy(copied: int) -> None:
     run, it = lost("Required")
     run.wait(lambda: it.reason == "AwaitingApproval")
-    forge(run, copied)
-    it.approve()
-    while run.on(5):
-        watched(run, 1, copied)
-    assert (approval := it.record.approval)
-    assert (approval.bytes, approval.begun_bytes) == (COPIED, COPIED)
+    carried_out(run, it, copied)
     land(run)
     run.wait(lambda: it.reason == "AwaitingApproval")
     watched(run, 40, copied=0)
@@ -140,12 +145,7 @@ def decommission(**fields: object) -> tuple[Decommissions, SimDecommission]:
 def test_forged_bytes_get_no_further_plan_under_an_approval(copied: int) -> None:
     run, it = decommission()
     run.until("AwaitingApproval")
-    forge(run, copied)
-    it.approve()
-    while run.on(5):
-        watched(run, 1, copied)
-    assert (approval := it.record.approval)
-    assert (approval.bytes, approval.begun_bytes) == (COPIED, COPIED)
+    carried_out(run, it, copied)
     run.until("Empty")
     land(run)
     run.until("AwaitingApproval")

@@ -157,18 +157,15 @@ def worked_out(job: Job, snapshot: Snapshot, cluster: Cluster) -> WorkedOut:
 
     drained = frozenset(job.plan.spec.goal.drain_brokers or ())
     rows = sourceless(snapshot, cluster)
-    replicas = {row: cluster.replicas[row] for row in rows}
+    hosts = {row: {*cluster.brokers[its[its >= 0]].tolist()} for row in rows for its in (cluster.replicas[row],)}
     excluded = job.plan.spec.topics.exclude or ()
     left_out = [
-        row
-        for row, its in replicas.items()
-        if drained & {*cluster.brokers[its[its >= 0]].tolist()}
-        and not matches(cluster.topics[cluster.topic[row]], excluded)
+        row for row, its in hosts.items() if drained & its and not matches(cluster.topics[cluster.topic[row]], excluded)
     ]
     up = frozenset(cluster.brokers[cluster.alive].tolist())
     in_flight = cluster.in_flight.copy()
     # those without any live replica are left where they are by any plan, which says so
-    in_flight[[row for row, its in replicas.items() if up & {*cluster.brokers[its[its >= 0]].tolist()}]] = True
+    in_flight[[row for row, its in hosts.items() if up & its]] = True
     silent = up - snapshot.log_dirs.keys()
     unseen = cluster.unseen and replace(cluster.unseen, silent=cluster.unseen.silent & silent)
     found, unmet = _made(job, replace(cluster, in_flight=in_flight, unseen=unseen))

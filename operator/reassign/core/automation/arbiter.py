@@ -89,8 +89,8 @@ class PlanCase:
     """Why nothing is to start: suspend, or the brake."""
     too_many: str | None = None
     """That too many brokers are down."""
-    racks: Mapping[str, frozenset[int]] | None = None
-    """Racks that are lost as a whole."""
+    rack_lost: str | None = None
+    """That all of a lost broker's rack is down."""
     settled: Timer | None = None
     settle_seconds: int = 0
     fenced: frozenset[int] = frozenset()
@@ -120,11 +120,10 @@ def _too_many(it: PlanCase) -> str | None:
     return it.too_many if it.rank is Rank.BROKER_LOST else None
 
 
-def _racks(it: PlanCase) -> str | None:
-    if it.rank is not Rank.BROKER_LOST or not it.racks:
+def _rack_lost(it: PlanCase) -> str | None:
+    if it.rank is not Rank.BROKER_LOST or it.rack_lost is None:
         return None
-    rack, brokers = next(iter(it.racks.items()))
-    return f"{named_brokers(brokers, 'is')} down, all of rack {rack}: a user decides what becomes of it"
+    return f"{it.rack_lost}: a user decides what becomes of it"
 
 
 def _unsettled(it: PlanCase) -> str | None:
@@ -172,7 +171,7 @@ def _gain(it: PlanCase) -> Hold | None:
 HOLDS: Mapping[HoldReason, HoldCheck] = {
     HoldReason.SUSPENDED: _suspended,
     HoldReason.TOO_MANY_BROKERS_LOST: _too_many,
-    HoldReason.RACK_LOST: _racks,
+    HoldReason.RACK_LOST: _rack_lost,
     HoldReason.CLUSTER_UNSETTLED: _unsettled,
     HoldReason.PLAN_IN_PROGRESS: _in_progress,
     HoldReason.FOREIGN_IN_FLIGHT: _foreign,

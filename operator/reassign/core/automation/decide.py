@@ -266,7 +266,7 @@ def _in_turn(
     its: Running | None,
     begins: Running | None,
     users: Sequence[str],
-    under_way: bool = False,
+    under_way: bool,
 ) -> DecommissionCase:
     """Return the case of a decommission with whose turn it is, and what its plan yields to."""
     it = case.it
@@ -313,7 +313,7 @@ def _of_others(it: DecommissionResource, all_of_them: Sequence[DecommissionResou
 
 
 def _is_under_way(it: PolicyResource) -> bool:
-    """Whether a policy has an approved plan that may go on."""
+    """Whether a policy has an approved plan that was not retired, though it may be held."""
     plan = it.record.plan
     return plan is not None and plan.approved and not plan.retired and not it.deleted
 

@@ -6,7 +6,7 @@ step needs to be known of later is recorded before it, so a crash between any tw
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -51,7 +51,7 @@ from reassign.core.automation.model import (
 )
 from reassign.core.automation.timers import by_clock, left
 from reassign.core.automation.unregister import decided_empty, unregistering
-from reassign.core.automation.view import WAVE_IN_FLIGHT, View, anew, grown
+from reassign.core.automation.view import NO_FAILURES, WAVE_IN_FLIGHT, View, anew, grown
 from reassign.core.configs.cordons import EFFECT_SECONDS, CordonReason
 from reassign.core.model.problem import Problem
 from reassign.core.plans.conditions import stalls, summary_of
@@ -65,7 +65,6 @@ LIFTING_SECONDS = 60.0
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 60, 3600
 """The waits for a further plan: each is twice the one before."""
 MOST_FAILURES = 3
-NO_FAILURES: Mapping[str, object] = {"failures": 0, "last_failure": None, "next_attempt": None, "generation": None}
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 3600, 21_600
 """The waits once so many plans in a row could not go on."""
 

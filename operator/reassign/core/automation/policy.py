@@ -13,11 +13,12 @@ from reassign.core.automation.arbiter import Hold
 from reassign.core.automation.policy_case import PolicyCase, PolicyDecision, recorded_trigger
 from reassign.core.automation.policy_conditions import stalled, states_of, unjudged
 from reassign.core.automation.policy_make import prepare
-from reassign.core.automation.policy_run import NO_FAILURES, go_on
+from reassign.core.automation.policy_run import go_on
 from reassign.core.automation.policy_view import MISSED, PolicyView
 from reassign.core.automation.schedule import schedule_at
 from reassign.core.automation.timers import began_by_clock, by_clock
 from reassign.core.automation.triggers import few_of, level_of
+from reassign.core.automation.view import NO_FAILURES
 from reassign.core.automation.watch import read_watched, recorded_watch, watch
 from reassign.core.model.problem import Problem
 from reassign.core.report.conditions import unready

@@ -9,12 +9,11 @@ from reassign.api.reassignment_policy import ReassignmentPolicyStatus, TriggerKi
 from reassign.core.automation.arbiter import HoldReason
 from reassign.core.automation.policy_case import PolicyCase, PolicyResource, recorded_trigger
 from reassign.core.automation.policy_view import PolicyView
-from reassign.core.automation.triggers import TOO_MANY_SECONDS, lasting, lost_racks, problem_of, too_many
+from reassign.core.automation.triggers import TOO_MANY_SECONDS, lasting, problem_of, rack_down, too_many
 from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.errors import Reason
-from reassign.text import named_brokers
 
 IDLE, APPROVAL_NEEDED = "Idle", "ApprovalNeeded"
 MOST_FAILURES = 3
@@ -57,9 +56,9 @@ def _wrong(view: PolicyView) -> tuple[str, str] | None:
         return problem.reason, problem.message
     lost = it.trigger_of(TriggerKind.BROKER_LOST)
     if lost and lost.broker_lost:
-        if racks := lost_racks(view.seen, view.levels[lost.name].brokers if view.levels[lost.name].true else set()):
-            rack, brokers = next(iter(racks.items()))
-            return Reason.RACK_LOST, f"{named_brokers(brokers, 'is')} down, all of rack {rack}: see to it"
+        level = view.levels[lost.name]
+        if said := rack_down(view.seen, level.brokers if level.true else set()):
+            return Reason.RACK_LOST, f"{said}: see to it"
         down = lasting(view.watched.down, TOO_MANY_SECONDS)
         if said := too_many(down, lost.broker_lost.max_brokers):
             return Reason.TOO_MANY_BROKERS_LOST, said

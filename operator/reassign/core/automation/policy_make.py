@@ -43,7 +43,7 @@ from reassign.core.automation.policy_run import (
 from reassign.core.automation.policy_view import MISSED, NOTHING_TO_DO, PolicyView
 from reassign.core.automation.schedule import is_overdue, served
 from reassign.core.automation.timers import left, passed
-from reassign.core.automation.triggers import down_now, lasting, lost_racks, too_many
+from reassign.core.automation.triggers import down_now, lasting, rack_down, too_many
 from reassign.core.automation.watch import Unmade
 from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
@@ -132,7 +132,7 @@ def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits:
         it.uid,
         suspended=case.suspended,
         too_many=too_many(down, most) if trigger.broker_lost else None,
-        racks=lost_racks(seen, brokers) if trigger.broker_lost else None,
+        rack_lost=rack_down(seen, brokers) if trigger.broker_lost else None,
         settled=view.watched.settled,
         settle_seconds=it.spec.settle_seconds,
         fenced=down - lost,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -17,8 +16,8 @@ from reassign.core.automation.policy_case import PolicyCase, digest_of, is_evacu
 from reassign.core.automation.policy_view import PolicyView
 from reassign.core.automation.schedule import unserved
 from reassign.core.automation.timers import left, observed, read_timer, recorded, whole
-from reassign.core.automation.triggers import TOO_MANY_SECONDS, down_now, lasting, lost_racks, too_many
-from reassign.core.automation.view import anew, grown
+from reassign.core.automation.triggers import TOO_MANY_SECONDS, down_now, lasting, rack_down, too_many
+from reassign.core.automation.view import NO_FAILURES, anew, grown
 from reassign.core.automation.watch import cordons_read
 from reassign.core.plans.conditions import summary_of
 from reassign.core.plans.model import unended
@@ -31,7 +30,6 @@ BACK = {TriggerKind.BROKER_LOST: "back", TriggerKind.BROKERS_CORDONED: "not cord
 """What is said of a broker that a plan of such a trigger is not to empty any more."""
 FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 600, 21_600
 """The waits after a plan that could not go on: each is twice the one before."""
-NO_FAILURES: Mapping[str, object] = {"failures": 0, "last_failure": None, "next_attempt": None, "generation": None}
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 60, 3600
 """The waits for a plan for what has landed on lost or cordoned brokers since the last one."""
 
@@ -256,8 +254,7 @@ def _too_much_down(view: PolicyView, plan: RecordedPolicyPlan) -> str | None:
     down = _down(view)
     if said := too_many(down, trigger.broker_lost.max_brokers):
         return said
-    rack, brokers = next(iter(lost_racks(view.seen, down & set(plan.brokers)).items()), ("", None))
-    return f"{named_brokers(brokers, 'is')} down, all of rack {rack}" if brokers else None
+    return rack_down(view.seen, down & set(plan.brokers))
 
 
 def approval_of(plan: RecordedPolicyPlan, digest: str | None, copied: int, begun: int = 0) -> RecordedPolicyApproval:

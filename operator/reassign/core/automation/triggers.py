@@ -137,6 +137,12 @@ def lost_racks(seen: BrokersSeen, lost: Set[int]) -> dict[str, frozenset[int]]:
     }
 
 
+def rack_down(seen: BrokersSeen, lost: Set[int]) -> str | None:
+    """Say that all of a lost broker's rack is down."""
+    rack, brokers = next(iter(lost_racks(seen, lost).items()), (None, frozenset[int]()))
+    return f"{named_brokers(brokers, 'is')} down, all of rack {rack}" if rack else None
+
+
 def _rack(seen: BrokersSeen, broker: int) -> str | None:
     return seen.brokers[broker].rack if broker in seen.brokers else None
 

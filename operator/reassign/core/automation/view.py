@@ -16,6 +16,8 @@ from reassign.core.automation.timers import Timer, left, whole
 from reassign.core.plans.windows import windows_at
 
 WAVE_IN_FLIGHT = "WaveInFlight"
+NO_FAILURES: Mapping[str, object] = {"failures": 0, "last_failure": None, "next_attempt": None, "generation": None}
+"""What a record says of plans that could not go on, once one has, or an edit has ended the wait."""
 ANEW_SECONDS = 3600
 """How long after a plan that was never approved, and no longer fits, the next one is made."""
 
