@@ -10,7 +10,7 @@ from typing import Any
 from reassign.api.broker_decommission import BrokerDecommissionSpec, BrokerDecommissionStatus
 from reassign.api.common import Condition, ConditionStatus
 from reassign.api.kafka_cluster import Execution
-from reassign.api.partition_reassignment import PartitionReassignmentSpec, PartitionReassignmentStatus
+from reassign.api.partition_reassignment import PartitionReassignmentSpec, PartitionReassignmentStatus, Progress
 from reassign.api.reassignment_plan import (
     BalanceStatus,
     LowerBound,
@@ -65,6 +65,18 @@ STALLS = 4
 
 class Crashed(Exception):  # noqa: N818
     """The process ends."""
+
+
+def said(kind: str, status: bool, reason: str, message: str) -> Condition:
+    """Return a condition."""
+    return Condition(
+        type=kind,
+        status=STATUSES[status],
+        observed_generation=1,
+        last_transition_time=START,
+        reason=reason,
+        message=message,
+    )
 
 
 @dataclass
@@ -211,6 +223,10 @@ class Decommissions:
         self.lifted: dict[int, float] = {}
         """When our cordons were lifted."""
         self.reports_cordons = True
+        self.of_waves: Sequence[Condition] = ()
+        """What waves say."""
+        self.of_plans: Sequence[Condition] = ()
+        """What plans say besides."""
         self.execution = Execution.RUN
         self.problem: Problem | None = None
         self.objects: dict[str, SimDecommission] = {}
@@ -431,22 +447,15 @@ class Decommissions:
     def plan_seen(self, plan: SimOwnedPlan) -> PlanSeen:
         moves = [self.moves[tp] for wave in plan.waves for tp in wave.entries if tp in self.moves]
         stalled = any(move.stuck >= STALLS for move in moves)
-        said = {
+        states = {
             ("PlanStale", True, "PlanStale"): plan.stale,
             ("Stalled", True, "ClusterUnreachable"): plan.cut_off,
             ("Stalled", True, "MoveStalled"): stalled and not plan.cut_off,
             ("Succeeded", False, "Retired"): plan.over,
         }
         conditions = [
-            Condition(
-                type=kind,
-                status=STATUSES[status],
-                observed_generation=1,
-                last_transition_time=START,
-                reason=reason,
-                message="replicas are elsewhere",
-            )
-            for (kind, status, reason), true in said.items()
+            said(kind, status, reason, "replicas are elsewhere")
+            for (kind, status, reason), true in states.items()
             if true
         ]
         resource = PlanResource(
@@ -454,7 +463,7 @@ class Decommissions:
         )
         status = ReassignmentPlanStatus(
             observed_generation=1,
-            conditions=tuple(conditions),
+            conditions=(*conditions, *self.of_plans),
             planned_input_hash=resource.input_hash if plan.made else None,
             waves=tuple(wave.planned for wave in plan.waves),
         )
@@ -470,7 +479,9 @@ class Decommissions:
             if moving and tp in self.moves
         }
         spec = spec.model_copy(update={"suspend": not moving})
-        status = PartitionReassignmentStatus(observed_generation=1)
+        status = PartitionReassignmentStatus(
+            observed_generation=1, conditions=self.of_waves, progress=Progress(bytes_per_second=1)
+        )
         resource = Resource(wave.name, 1, "kafka", wave.name, 1, START, spec, status, True, record, plan=plan.name)
         if wave.state is not WaveState.SUCCEEDED:
             return resource

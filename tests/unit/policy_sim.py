@@ -30,6 +30,7 @@ from reassign.core.automation.model import (
 from reassign.core.automation.policy_case import PolicyResource, PolicyStep, WritePolicyRecord
 from reassign.core.automation.watch import Watched
 from reassign.core.configs.cordons import LIFTING_SECONDS
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import UP, WAVE, Crashed, Decommissions, SimOwnedPlan, SimOwnedWave
 from tests.unit.sim import START
@@ -109,6 +110,8 @@ class Policies(Decommissions):
         self.users: list[str] = []
         self.others: set[int] = set()
         """Brokers that another client has cordoned."""
+        self.refusal: Problem | None = None
+        """Why brokers do not lift our cordons."""
         self.untold: set[int] = set()
         """Brokers that do not say whether they are cordoned."""
         self.cordons_at: float | None = None
@@ -133,7 +136,13 @@ class Policies(Decommissions):
             [it.resource for it in self.objects.values()],
             {plan.name: self.plan_seen(plan) for plan in self.plans.values() if plan.name not in self.unreadable},
             self.worked,
-            OwnedCluster("main", self.execution, cordons=frozenset(self.cordons), lifting=self._lifting),
+            OwnedCluster(
+                "main",
+                self.execution,
+                cordons=frozenset(self.cordons),
+                lifting=self._lifting,
+                unlifted=dict.fromkeys(self.cordons, self.refusal) if self.refusal else {},
+            ),
             self.problem or self._seen(),
             self.timers,
             now,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
-from reassign.api.common import Condition, ConditionStatus
+from reassign.api.common import Condition
 from reassign.api.kafka_cluster import Execution
-from reassign.api.partition_reassignment import Progress
 from reassign.core.automation import decide
 from reassign.core.automation.case import DecommissionCase
-from reassign.core.automation.model import DecommissionDecision, PlanSeen
-from reassign.core.model.resource import Resource
+from reassign.core.automation.model import DecommissionDecision
 from reassign.core.model.snapshot import TopicPartition
 from tests.unit.automation_sim import (
     FENCED,
@@ -22,10 +20,9 @@ from tests.unit.automation_sim import (
     UP,
     Decommissions,
     SimDecommission,
-    SimOwnedPlan,
     orders,
+    said,
 )
-from tests.unit.sim import START
 
 ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2))
 OTHER = f"sha256:{'f' * 64}"
@@ -257,31 +254,29 @@ def test_a_plan_that_is_stale_is_retired_and_what_is_left_gets_another() -> None
     assert it.record.failures == 0
 
 
-def test_a_wave_that_is_stalled_and_goes_on_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+STALLED_WAVE = said("Stalled", True, "ThrottleBelowProduceRate", "raise the throttle")
+WAITING_WAVE = said("Ready", False, "ClusterUnderMinIsr", "2 partitions are under min ISR")
+MOVING_WAVE = said("Ready", False, "InFlight", "3 of 4 partitions")
+PLAN_THAT_WAITS = said("Ready", False, "BrokerFenced", "old-1-w1 waits, since broker 3 is fenced")
+
+
+@pytest.mark.parametrize(
+    ("of_wave", "of_plan", "message"),
+    [
+        (STALLED_WAVE, None, "0/2 waves, 0/3 partitions; raise the throttle"),
+        (WAITING_WAVE, None, "0/2 waves, 0/3 partitions; 2 partitions are under min ISR"),
+        (MOVING_WAVE, None, "0/2 waves, 0/3 partitions"),
+        (MOVING_WAVE, PLAN_THAT_WAITS, "old-1-w1 waits, since broker 3 is fenced"),
+        (MOVING_WAVE, PLAN_THAT_WAITS.model_copy(update={"observed_generation": 0}), "0/2 waves, 0/3 partitions"),
+    ],
+    ids=["stalled", "waits", "moves", "its broker is fenced", "said of another generation"],
+)
+def test_what_a_wave_waits_for_is_told(of_wave: Condition, of_plan: Condition | None, message: str) -> None:
     run = world(approval="NotRequired", cordon="Never")
-    seen = run.plan_seen
-
-    def slow(plan: SimOwnedPlan) -> PlanSeen:
-        found = seen(plan)
-        return replace(found, waves=[stalled(wave) if isinstance(wave, Resource) else wave for wave in found.waves])
-
-    monkeypatch.setattr(run, "plan_seen", slow)
+    run.of_waves, run.of_plans = [of_wave], [of_plan] if of_plan else []
     it = run.until("WaveInFlight")
     run.tick(2)
-    assert (it.reason, it.message) == ("WaveInFlight", "old-1: 0/2 waves, 0/3 partitions; raise the throttle")
-
-
-def stalled(wave: Resource) -> Resource:
-    condition = Condition(
-        type="Stalled",
-        status=ConditionStatus.TRUE,
-        observed_generation=1,
-        last_transition_time=START,
-        reason="ThrottleBelowProduceRate",
-        message="raise the throttle",
-    )
-    progress = Progress(bytes_per_second=1)
-    return replace(wave, status=wave.status.model_copy(update={"conditions": (condition,), "progress": progress}))
+    assert (it.reason, it.message) == ("WaveInFlight", f"old-1: {message}")
 
 
 def test_after_three_failures_it_waits_an_hour_or_for_a_generation() -> None:

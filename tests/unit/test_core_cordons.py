@@ -437,6 +437,18 @@ def test_an_order_is_not_repeated_for_a_cordon_that_cannot_be_lifted() -> None:
     assert (driver.kafka.replicas[P0], driver.gone) == ((2, 3, 5), {"a"})
 
 
+@pytest.mark.parametrize("reason", [Reason.NOT_AUTHORIZED, Reason.REQUEST_REFUSED])
+def test_why_a_cordon_cannot_be_lifted_is_known_until_it_is(reason: Reason) -> None:
+    driver = cordoning()
+    driver.refuses_cordons = {5: refused(reason)}
+    driver.cordons = frozenset()
+    driver.ticks(SETTLED)
+    assert {b: problem.reason for b, problem in driver.memory.throttle.cordons.unlifted.items()} == {5: reason}
+    driver.refuses_cordons = {}
+    driver.ticks(3 * SETTLED)
+    assert (driver.memory.throttle.cordons.unlifted, text(driver)) == ({}, None)
+
+
 def test_an_edited_entry_says_the_order_that_was_refused() -> None:
     driver = cordoning()
     driver.kafka.add(P0, (5, 2, 3))

@@ -588,6 +588,24 @@ def test_the_plan_reports_what_its_wave_waits_for() -> None:
     }
 
 
+def test_a_plan_goes_on_while_its_wave_waits_and_says_for_what() -> None:
+    plan = approved()
+    plan.tick()
+    plan.begin()
+    resource = plan.waves[plan.name(1)].resource()
+    waits = condition("Ready", "ClusterUnderMinIsr").model_copy(update={"status": ConditionStatus.FALSE})
+    waits = waits.model_copy(update={"message": "2 partitions are under min ISR"})
+    status = resource.status.model_copy(update={"conditions": (waits,)})
+    waves = [replace(resource, status=status), plan.waves[plan.name(2)].resource()]
+    [ready] = [
+        c
+        for c in decide_plan(plan.plan, waves, plan.kafka.snapshot(), None, START).status.conditions
+        if c.type == "Ready"
+    ]
+    assert ready.reason == "WaveInFlight"
+    assert ready.message.endswith(f"{plan.name(1)} is under way; 2 partitions are under min ISR")
+
+
 def test_a_wave_that_the_brake_suspends_suspends_its_plan() -> None:
     plan = approved()
     plan.tick()

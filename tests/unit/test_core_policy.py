@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from reassign.api.common import ConditionStatus
 from reassign.api.kafka_cluster import Execution
 from reassign.api.limits import MAX_PLAN_BROKERS
 from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from reassign.api.reassignment_record import RecordedPolicy
 from reassign.core.automation import triggers
+from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
-from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, SimOwnedWave, orders
+from reassign.errors import Reason
+from tests.unit.automation_sim import FENCED, GONE, UNREACHABLE, UP, SimOwnedWave, orders, said
 from tests.unit.policy_sim import Policies, SimPolicy
 
 ROWS = orders((5, 1), (2, 5), (5, 3), (1, 2), (3, 4), (4, 0), (0, 1))
@@ -923,6 +926,32 @@ def test_our_cordons_are_lifted_from_the_first_wave_to_the_end() -> None:
     run.wait(lambda: it.outcomes == [("main-lost-1", "Succeeded")])
     run.tick()
     assert (run.on(5), set(run.cordons), it.record.lifts_cordons) == ([], {4}, False)
+
+
+def test_what_a_wave_waits_for_is_told() -> None:
+    run = Policies(orders((5, 1), (1, 5)))
+    it = run.policy(LOST)
+    run.of_waves = [said("Ready", False, "ClusterUnderMinIsr", "2 partitions are under min ISR")]
+    run.brokers[5] = FENCED
+    run.wait(lambda: run.begun)
+    run.tick()
+    assert it.trigger("lost").message == "main-lost-1: 0/1 waves, 0/2 partitions; 2 partitions are under min ISR"
+
+
+@pytest.mark.parametrize(("reason", "stalls"), [(Reason.NOT_AUTHORIZED, True), (Reason.REQUEST_FAILED, False)])
+def test_a_cordon_that_cannot_be_lifted_stalls_a_replacement_until_a_user_acts(reason: Reason, stalls: bool) -> None:
+    run, it = cordoned((5, 4), (1, 5), (4, 2))
+    run.lifts_cordons, run.refusal = False, Problem(reason, "broker 4 says no")
+    run.wait(lambda: it.record.lifts_cordons)
+    run.tick()
+    why = "main-lost-1 starts nothing: the cordon of broker 4 cannot be lifted: broker 4 says no"
+    assert it.trigger("lost").message == why
+    true = {(c.type, c.reason) for c in it.status.conditions if c.status is ConditionStatus.TRUE}
+    assert true == ({("Stalled", reason)} if stalls else {("Ready", "PlanInProgress")})
+    assert run.begun == []
+    run.lifts_cordons, run.refusal = True, None
+    run.wait(lambda: it.outcomes == [("main-lost-1", "Succeeded")])
+    assert not any(c.type == "Stalled" for c in it.status.conditions)
 
 
 def test_our_cordons_stay_where_no_move_of_a_lost_broker_needs_it() -> None:

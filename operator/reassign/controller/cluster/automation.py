@@ -117,7 +117,11 @@ class AutomationStage:
         self.watch.memory = self.watch.memory.observe(snapshot, before, now)
         again = self._look(those, policies, connection, pinned, snapshot, wake)
         inputs = AutomationInputs(
-            replace(_owned(cluster, hold, throttle), lifting=self._memory.lifted_lately(now)),
+            replace(
+                _owned(cluster, hold, throttle),
+                lifting=self._memory.lifted_lately(now),
+                unlifted=self._memory.unlifted,
+            ),
             self._seen(cluster, hold, snapshot, before, now),
             self._timers,
             self._watched,

@@ -19,7 +19,8 @@ from reassign.core.automation.emptiness import BrokerJudged
 from reassign.core.automation.model import DecommissionResource, PlanSeen
 from reassign.core.configs.cordons import CordonReason
 from reassign.core.model.problem import Problem
-from reassign.core.plans.conditions import summary_of
+from reassign.core.plans.conditions import obstacles, summary_of
+from reassign.core.plans.model import unended
 from reassign.core.report.conditions import ConditionState, conditions, unready
 from reassign.errors import Reason
 from reassign.text import counted, named_brokers
@@ -39,6 +40,15 @@ class Standing(NamedTuple):
     succeeded: bool = False
     digest: str | None = None
     """Digest of the plan that waits for approval."""
+
+
+def so_far(found: PlanSeen) -> str:
+    """Say how far a plan that runs is, and why it does not go on."""
+    ready = next((c for c in found.plan.status.conditions if c.type == "Ready"), None)
+    waits = ready and ready.observed_generation == found.plan.generation and ready.reason == Reason.BROKER_FENCED
+    if ready and waits:  # its next wave has not begun
+        return f"{found.plan.name}: {ready.message}"
+    return f"{found.plan.name}: {summary_of(found.states)}{obstacles(unended(found.waves))}"
 
 
 def standing_states(standing: Standing) -> list[ConditionState]:

@@ -35,7 +35,7 @@ from reassign.core.automation.approval import (
     why_not,
 )
 from reassign.core.automation.case import DecommissionCase, in_doubt, manifest_of, wanted_cordons
-from reassign.core.automation.conditions import Standing, deleted_plan, listed_plans, made_plan
+from reassign.core.automation.conditions import Standing, deleted_plan, listed_plans, made_plan, so_far
 from reassign.core.automation.emptiness import BROKER_NOT_EMPTY, judge_brokers
 from reassign.core.automation.model import (
     AutomationStep,
@@ -54,7 +54,7 @@ from reassign.core.automation.unregister import decided_empty, unregistering
 from reassign.core.automation.view import NO_FAILURES, WAVE_IN_FLIGHT, View, anew, grown
 from reassign.core.configs.cordons import EFFECT_SECONDS, CordonReason
 from reassign.core.model.problem import Problem
-from reassign.core.plans.conditions import stalls, summary_of
+from reassign.core.plans.conditions import obstacles
 from reassign.core.plans.model import AddFinalizer, RemoveFinalizer, unended
 from reassign.core.plans.windows import windows_at
 from reassign.errors import Reason
@@ -288,16 +288,12 @@ def _carry_out(view: View, plan: RecordedPlan, found: PlanSeen) -> DecommissionD
         return view.decided([], Standing(WAVE_IN_FLIGHT, f"{named_brokers(awaited, 'is')} being cordoned"), listing)
     due, paid = begin_due(view.record.approval, plan, found)
     view = view.with_record(approval=paid).with_plan(begun_waves=max(due, plan.begun_waves))
-    return view.decided([RunPlan(found.plan, due)], Standing(WAVE_IN_FLIGHT, _so_far(found)), listing)
+    return view.decided([RunPlan(found.plan, due)], Standing(WAVE_IN_FLIGHT, so_far(found)), listing)
 
 
 def _outside(case: DecommissionCase) -> Standing:
     windows = windows_at(case.it.spec.windows, case.now.time)
     return Standing(Reason.OUTSIDE_WINDOW, f"no window is open until {windows.opens_text}: no wave starts")
-
-
-def _so_far(found: PlanSeen) -> str:
-    return f"{found.plan.name}: {summary_of(found.states)}{stalls(unended(found.waves))}"
 
 
 def _awaited_cordons(view: View) -> list[int]:
@@ -347,8 +343,8 @@ def _after_plan(view: View, seen: BrokersSeen, plan: RecordedPlan, found: PlanSe
         listing = _listed(view, found, PlanOutcome.RUNNING, begun=plan.begun_waves > 0)
         if found.plan.deleted:
             listing = _deleted(view, plan)
-        stalled = stalls(unended(found.waves))
-        message = f"{plan.name} starts nothing more, and what it has in flight comes to its end{stalled}"
+        message = f"{plan.name} starts nothing more, and what it has in flight comes to its end"
+        message += obstacles(unended(found.waves))
         return view.decided(retire, Standing(WAVE_IN_FLIGHT, message), listing)
     listing = _listed(view, found, PlanOutcome.RETIRED, begun=plan.begun_waves > 0)
     if found.plan.deleted:

@@ -225,6 +225,8 @@ class OwnedCluster:
     """Brokers that have our cordon, by its record."""
     lifting: frozenset[int] = frozenset()
     """Brokers whose cordon is being lifted, or was until just now: the controllers may not know yet."""
+    unlifted: Mapping[int, Problem] = field(default_factory=dict)
+    """Why the cordon of a broker could not be lifted."""
 
 
 @dataclass(frozen=True)

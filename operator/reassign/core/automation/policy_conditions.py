@@ -64,6 +64,8 @@ def _wrong(view: PolicyView) -> tuple[str, str] | None:
             return Reason.TOO_MANY_BROKERS_LOST, said
         if unmade := view.watched.unmade.get(lost.name):
             return unmade.hold.reason, f"{lost.name}: {unmade.hold.message}"
+    if view.stall:
+        return view.stall.reason, view.stall.message
     for trigger in it.spec.triggers:
         known = recorded_trigger(view.record, trigger.name)
         if known.failures >= MOST_FAILURES:

@@ -11,6 +11,7 @@ from reassign.api.reassignment_record import RecordedPolicyApproval, RecordedPol
 from reassign.core.automation.approval import awaited, begin_due, known_bytes, trouble_of
 from reassign.core.automation.arbiter import EVACUATING, RANKS
 from reassign.core.automation.case import plan_of
+from reassign.core.automation.conditions import so_far
 from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
 from reassign.core.automation.policy_case import PolicyCase, digest_of, is_evacuating, recorded_trigger, sight_of
 from reassign.core.automation.policy_view import PolicyView
@@ -19,7 +20,8 @@ from reassign.core.automation.timers import left, observed, read_timer, recorded
 from reassign.core.automation.triggers import TOO_MANY_SECONDS, down_now, lasting, rack_down, too_many
 from reassign.core.automation.view import NO_FAILURES, anew, grown
 from reassign.core.automation.watch import cordons_read
-from reassign.core.plans.conditions import summary_of
+from reassign.core.model.problem import Problem
+from reassign.core.model.waits import NEEDS_USER
 from reassign.core.plans.model import unended
 from reassign.core.plans.windows import windows_at
 from reassign.text import cut, named_brokers
@@ -193,8 +195,7 @@ def nothing_left(view: PolicyView, name: str, kind: TriggerKind, brokers: frozen
 
 def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: str) -> PolicyView:
     """Let the waves of an approved plan go, one after the other; each is recorded before it begins."""
-    case, waves, copied = view.case, found.states, known_bytes(plan, found)
-    it = case.it
+    case, it, copied = view.case, view.case.it, known_bytes(plan, found)
     if not it.approves(plan):
         if it.spec.approved_digest == digest:
             begun = sum(copied[: plan.begun_waves])
@@ -217,11 +218,10 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
         return view.say(plan.trigger, f"{plan.name} starts nothing: no window is open until {windows.opens_text}")
     view = _lift_cordons(view, plan, found)
     if view.record.lifts_cordons and (lifting := _being_lifted(view, found)):
-        cordons = f"the cordon of {named_brokers(lifting)}"
-        return view.say(plan.trigger, f"{plan.name} starts nothing: {cordons} is being lifted")
+        return _until_lifted(view, plan, lifting)
     due, paid = begin_due(view.record.approval, plan, found)
     view = view.with_record(approval=paid).with_plan(begun_waves=max(due, plan.begun_waves))
-    return view.act(RunPlan(found.plan, due)).say(plan.trigger, f"{found.plan.name}: {summary_of(waves)}")
+    return view.act(RunPlan(found.plan, due)).say(plan.trigger, so_far(found))
 
 
 def _named(found: PlanSeen) -> frozenset[int]:
@@ -240,6 +240,18 @@ def _being_lifted(view: PolicyView, found: PlanSeen) -> frozenset[int]:
     """Return the brokers that waves name whose cordon may be in force still; one that is down cannot change its own."""
     cluster, brokers = view.case.cluster, view.seen.brokers
     return (cluster.lifting | {b for b in cluster.cordons & brokers.keys() if brokers[b].up}) & _named(found)
+
+
+def _until_lifted(view: PolicyView, plan: RecordedPolicyPlan, lifting: frozenset[int]) -> PolicyView:
+    """Wait for cordons; one that only a user can have lifted stalls the policy."""
+    why = f"the cordon of {named_brokers(lifting)} is being lifted"
+    refusals = ((broker, problem) for broker, problem in view.case.cluster.unlifted.items() if broker in lifting)
+    if refusal := min(refusals, default=None):
+        broker, problem = refusal
+        why = f"the cordon of broker {broker} cannot be lifted: {problem.message}"
+        if problem.reason in NEEDS_USER:
+            view = replace(view, stall=Problem(problem.reason, f"{plan.trigger}: {plan.name} starts nothing: {why}"))
+    return view.say(plan.trigger, f"{plan.name} starts nothing: {why}")
 
 
 def _down(view: PolicyView) -> frozenset[int]:

@@ -32,6 +32,7 @@ from reassign.core.automation.policy_case import (
 from reassign.core.automation.schedule import ScheduleState
 from reassign.core.automation.triggers import Level
 from reassign.core.automation.watch import Watched
+from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
 from reassign.core.report.conditions import ConditionState, conditions
 
@@ -58,6 +59,8 @@ class PolicyView:
     plans: Sequence[PolicyPlan] = ()
     approval: str | None = None
     """What is said of the plan that waits for approval."""
+    stall: Problem | None = None
+    """Why its approved plan starts nothing until a user acts."""
     digest: str | None = None
     served: datetime | None = None
     """The moment of a schedule that was served just now."""

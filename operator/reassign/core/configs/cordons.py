@@ -98,6 +98,8 @@ class CordonMemory:
     """When a cordon was last seen that is being lifted."""
     fenced: Mapping[int, float] = field(default_factory=dict)
     """Since when a broker that has our cordon is fenced."""
+    unlifted: Mapping[int, Problem] = field(default_factory=dict)
+    """Why a cordon that is to be lifted could not be read or changed."""
 
     def observe(
         self,
@@ -112,12 +114,13 @@ class CordonMemory:
         A cordon is not being lifted where the broker is down, or we may not.
         """
         ours, live = recorded_cordons(record), live_brokers(snapshot.brokers)
-        denied = {r for r, problem in problems.items() if problem.reason is Reason.NOT_AUTHORIZED}
-        lifted = {b for b in (ours - wanted) & live if cordon_key(b).resource not in denied}
+        due = {broker: problems.get(cordon_key(broker).resource) for broker in sorted((ours - wanted) & live)}
+        lifted = {b for b, problem in due.items() if problem is None or problem.reason is not Reason.NOT_AUTHORIZED}
         return CordonMemory(
             {b: self.wanted.get(b, WantedCordon()) for b in wanted},
             {**{b: self.lifting[b] for b in self.lifted_lately(now)}, **dict.fromkeys(lifted, now)},
             {b: self.fenced.get(b, now) for b in ours - live},
+            {b: problem for b, problem in due.items() if problem},
         )
 
     def lifted_lately(self, now: float) -> frozenset[int]:

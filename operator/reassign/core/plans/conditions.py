@@ -29,8 +29,8 @@ from reassign.core.plans.model import (
     SuspendWave,
     Unread,
     held_of,
+    obstacle_of,
     says,
-    stall_of,
 )
 from reassign.core.plans.windows import WindowState
 from reassign.core.report.conditions import ConditionState, conditions, unsettled
@@ -96,7 +96,7 @@ def _held(plan: PlanResource, moving: bool, reason: Reason, why: str) -> list[Co
 def _turn(wave: Resource, awaited: Sequence[TopicPartition]) -> str:
     if awaited:
         return f"{wave.name} waits until metadata shows what became of {listed(awaited)}"
-    return f"{wave.name} is {'next' if wave.spec.suspend else 'under way'}"
+    return f"{wave.name} is {'next' if wave.spec.suspend else 'under way'}{obstacles([wave])}"
 
 
 def _goes_on(waves: Sequence[Resource]) -> str:
@@ -215,9 +215,10 @@ def summary_of(waves: Sequence[Wave]) -> str:
     return f"{len(done)}/{len(waves)} waves, {sum(wave.partitions for wave in done)}/{partitions} partitions"
 
 
-def stalls(waves: Sequence[Resource]) -> str:
-    stall = next(filter(None, map(stall_of, waves)), None)
-    return f"; {stall.message}" if stall else ""
+def obstacles(waves: Sequence[Resource]) -> str:
+    """Say why the first of these that is stalled, or that waits, does not go on."""
+    obstacle = next(filter(None, map(obstacle_of, waves)), None)
+    return f"; {obstacle.message}" if obstacle else ""
 
 
 def names(waves: Sequence[Resource | Unread]) -> str:

@@ -20,7 +20,7 @@ from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot, TopicPartition
 from reassign.core.plans import staleness
-from reassign.core.plans.conditions import done, names, refusal, stalls, states_of, status_of
+from reassign.core.plans.conditions import done, names, obstacles, refusal, states_of, status_of
 from reassign.core.plans.goal import cut_short
 from reassign.core.plans.model import (
     AddFinalizer,
@@ -129,7 +129,7 @@ def _take_down(
     if not waited:
         return PlanDecision([RemoveFinalizer()], status)
     message = "being deleted: it goes when these waves are gone, with what they have in flight taken back"
-    states = unsettled("Deleting", f"{message}: {names(waited)}{stalls(left)}")
+    states = unsettled("Deleting", f"{message}: {names(waited)}{obstacles(left)}")
     return PlanDecision(_deletes(waited), status_of(plan, status, states, now))
 
 
@@ -162,7 +162,7 @@ def _plan_anew(
     if moving := [wave for wave in left if active(wave.record) or not wave.spec.suspend]:
         holds = [SuspendWave(wave) for wave in running(moving)]
         message = "what is in flight of the plan before comes to its end first"
-        return so_far(holds, planning(f"{message}: {names(moving)}{stalls(moving)}"))
+        return so_far(holds, planning(f"{message}: {names(moving)}{obstacles(moving)}"))
     if lost := [wave for wave in unread if not wave.ended]:
         problem = unreadable_problem(lost[0])
         return so_far([], unsettled(problem.reason, problem.message))

@@ -34,6 +34,7 @@ from reassign.core.model.read_back import PlanStatusReadBack
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import Snapshot, TopicPartition
+from reassign.core.model.waits import PASSES
 from reassign.errors import Reason
 
 Manifest = Mapping[str, Any]
@@ -199,11 +200,22 @@ def stall_of(wave: Resource) -> Condition | None:
     return _true(wave, "Stalled") if wave.up_to_date else None
 
 
+def obstacle_of(wave: Resource) -> Condition | None:
+    """Return the condition that says why a wave is stalled, or what it waits for."""
+    ready = _ready(wave)
+    waits = ready and wave.up_to_date and ready.status is ConditionStatus.FALSE and ready.reason in PASSES
+    return stall_of(wave) or (ready if waits else None)
+
+
 def held_of(wave: Resource) -> Condition | None:
     """Return the condition that says why a wave is stalled, or suspended by the brake and not by its own spec."""
-    ready = next((c for c in wave.status.conditions if c.type == "Ready"), None)
+    ready = _ready(wave)
     braked = ready and wave.up_to_date and not wave.spec.suspend and ready.reason == Reason.SUSPENDED
     return stall_of(wave) or (ready if braked else None)
+
+
+def _ready(wave: Resource) -> Condition | None:
+    return next((c for c in wave.status.conditions if c.type == "Ready"), None)
 
 
 def says(wave: Resource, type: str) -> bool:

@@ -14,7 +14,7 @@ from reassign.api.reassignment_plan import ReassignmentPlanStatus
 from reassign.core.model.record import active
 from reassign.core.model.resource import Resource, Settled
 from reassign.core.model.snapshot import TopicPartition
-from reassign.core.plans.conditions import OWNER, names, stalls, status_of, summary_of
+from reassign.core.plans.conditions import OWNER, names, obstacles, status_of, summary_of
 from reassign.core.plans.model import (
     AddFinalizer,
     CancelEntries,
@@ -70,7 +70,7 @@ def retire(
         return over(plan, waves, now)
     status = _status(plan, waves, [wave.name for wave in unread])
     message = f"{OWNER} has ended it: it starts nothing more, and goes on until these waves are gone or done"
-    states = unsettled("Retiring", f"{message}: {names([*left, *unreadable])}{stalls(left)}")
+    states = unsettled("Retiring", f"{message}: {names([*left, *unreadable])}{obstacles(left)}")
     if unreadable:
         problem = unreadable_problem(unreadable[0])
         states = unsettled(problem.reason, f"{message}: {names([*left, *unreadable])}; {problem.message}")
