@@ -63,6 +63,15 @@ def test_a_broker_that_is_gone_is_replaced_too() -> None:
     assert it.status.plans
 
 
+def test_an_idle_policy_says_which_broker_is_down() -> None:
+    run, it = world(LOST)
+    run.rest(60)
+    assert it.status.summary == "no plan is needed"
+    run.brokers[5] = FENCED
+    run.rest(60)
+    assert (it.reason, it.status.summary) == ("Idle", "lost: broker 5 is down, for less than 1800 s")
+
+
 def test_a_broker_back_after_forty_minutes_has_its_plan_retired() -> None:
     run, it = world({**LOST, "windows": CLOSED})
     run.brokers[5] = FENCED

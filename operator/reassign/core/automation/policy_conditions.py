@@ -40,12 +40,16 @@ def states_of(view: PolicyView) -> list[ConditionState]:
     if view.active:
         message = "; ".join(f"{name}: {said}" for name, said in view.active.items())
         return [ConditionState("Ready", True, HoldReason.PLAN_IN_PROGRESS, message)]
-    held = [f"{name}: {view.holds[name].message}" for name, level in view.levels.items() if _is_held(view, name)]
-    return [ConditionState("Ready", True, IDLE, "; ".join(held) or "no plan is needed")]
+    said = [f"{name}: {why}" for name in view.levels if (why := _why_idle(view, name))]
+    return [ConditionState("Ready", True, IDLE, "; ".join(said) or "no plan is needed")]
 
 
-def _is_held(view: PolicyView, name: str) -> bool:
-    return view.levels[name].true and name in view.holds
+def _why_idle(view: PolicyView, name: str) -> str | None:
+    """Say what holds a trigger that is true, or for what one waits that is about to be."""
+    level, hold = view.levels[name], view.holds.get(name)
+    if level.true and hold:
+        return hold.message
+    return level.message if level.waits else None
 
 
 def _wrong(view: PolicyView) -> tuple[str, str] | None:
