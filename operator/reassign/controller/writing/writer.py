@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Container, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 
@@ -30,9 +30,6 @@ from reassign.core.automation.policy_case import PolicyResource
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
 from reassign.core.model.read_back import (
-    DecommissionStatusReadBack,
-    PlanStatusReadBack,
-    PolicyStatusReadBack,
     StatusReadBack,
 )
 from reassign.core.model.record import Entry, Record, active
@@ -67,9 +64,6 @@ Status = (
     | ReassignmentPlanStatus
     | BrokerDecommissionStatus
     | ReassignmentPolicyStatus
-)
-StatusBefore = (
-    KafkaClusterStatus | StatusReadBack | PlanStatusReadBack | DecommissionStatusReadBack | PolicyStatusReadBack
 )
 
 PROGRESS_SECONDS = 5.0
@@ -158,7 +152,8 @@ class Writer:
         only_progress = _without_progress(status) == _without_progress(before)
         if only_progress and (self._lately(uid) or not self._budget.take(len(json.dumps(obj)))):
             return resource
-        if not await self._write_status(obj, before, status):
+        events = [*transitions(before.conditions, status.conditions), *cancellations(before, status)]
+        if not await self._write_status(obj, status, events):
             return None
         self._written = {other: at for other, at in self._written.items() if self._lately(other)}
         self._written[uid] = time.monotonic()
@@ -243,7 +238,8 @@ class Writer:
     async def write_cluster(self, key: ClusterKey, status: KafkaClusterStatus) -> None:
         obj = self._store.cluster(key)
         if obj and (before := self._store.parse_cluster(obj).status) != status:
-            await self._write_status(obj, before, status)
+            events = [*transitions(before.conditions, status.conditions), *halvings(before, status)]
+            await self._write_status(obj, status, events)
 
     async def write_unready_cluster(self, key: ClusterKey, problem: Problem, now: datetime) -> None:
         if obj := self._store.cluster(key):
@@ -252,7 +248,7 @@ class Writer:
     async def write_plan(self, plan: PlanResource, status: ReassignmentPlanStatus) -> None:
         """Write the status of a plan if it changed. Raises ConflictError when the object is not the one judged."""
         if status != plan.status:
-            await self._write_status(self._object(plan), plan.status, status)
+            await self._write_status(self._object(plan), status, plan_transitions(plan.status, status))
 
     async def write_decommission(self, it: DecommissionResource, status: BrokerDecommissionStatus) -> None:
         """Write the status of a BrokerDecommission if it changed.
@@ -260,7 +256,7 @@ class Writer:
         Raises ConflictError when the object is not the one judged.
         """
         if status != it.status:
-            await self._write_status(self._object(it), it.status, status)
+            await self._write_status(self._object(it), status, decommission_transitions(it.status, status))
 
     async def write_policy(self, it: PolicyResource, status: ReassignmentPolicyStatus, up: Set[int]) -> None:
         """Write the status of a ReassignmentPolicy if it changed; `up` are the brokers that are up.
@@ -269,41 +265,19 @@ class Writer:
         """
         if status != it.status:
             of_lost = [trigger.name for trigger in it.spec.triggers if trigger.broker_lost]
-            await self._write_status(self._object(it), it.status, status, of_lost, up)
+            await self._write_status(self._object(it), status, policy_transitions(it.status, status, of_lost, up))
 
     async def record_cluster_event(self, key: ClusterKey, event: Event) -> None:
         if obj := self._store.cluster(key):
             await self.record_event(obj, event)
 
-    async def _write_status(
-        self,
-        obj: Object,
-        before: StatusBefore,
-        after: Status,
-        of_lost: Container[str] = (),
-        up: Set[int] = frozenset(),
-    ) -> bool:
-        """Write a status and the events about it; return whether the object was still there.
-
-        `of_lost` are the triggers of a policy for brokers that are lost, and `up` the brokers that are up.
-        """
-        written = await self._kube.write_status(obj, after.wire())
+    async def _write_status(self, obj: Object, status: Status, events: Iterable[Event]) -> bool:
+        """Write a status and the events about it; return whether the object was still there."""
+        written = await self._kube.write_status(obj, status.wire())
         self.metrics.status_patch()
         self._store.learn(obj["metadata"]["uid"], written)
         if written is None:
             return False
-        if isinstance(before, ReassignmentPlanStatus) and isinstance(after, ReassignmentPlanStatus):
-            events = plan_transitions(before, after)
-        elif isinstance(before, BrokerDecommissionStatus) and isinstance(after, BrokerDecommissionStatus):
-            events = decommission_transitions(before, after)
-        elif isinstance(before, ReassignmentPolicyStatus) and isinstance(after, ReassignmentPolicyStatus):
-            events = policy_transitions(before, after, of_lost, up)
-        else:
-            events = transitions(before.conditions, after.conditions)
-        if isinstance(before, PartitionReassignmentStatus) and isinstance(after, PartitionReassignmentStatus):
-            events += cancellations(before, after)
-        if isinstance(before, KafkaClusterStatus) and isinstance(after, KafkaClusterStatus):
-            events += halvings(before, after)
         for event in events:
             await self.record_event(obj, event)
         return True

@@ -14,6 +14,12 @@ from reassign.api.partition_reassignment import PartitionReassignmentStatus
 from reassign.api.reassignment_plan import ReassignmentPlanStatus, WaveState
 from reassign.api.reassignment_policy import ReassignmentPolicyStatus, TriggerState, TriggerStatus
 from reassign.core.configs.cordons import CordonChange, CordonNews
+from reassign.core.model.read_back import (
+    DecommissionStatusReadBack,
+    PlanStatusReadBack,
+    PolicyStatusReadBack,
+    StatusReadBack,
+)
 from reassign.core.model.record import Record, active, recorded_problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.core.model.waits import PASSES, QUEUES
@@ -121,7 +127,7 @@ class Event(NamedTuple):
     note: str
 
 
-def cancellations(before: PartitionReassignmentStatus, after: PartitionReassignmentStatus) -> list[Event]:
+def cancellations(before: StatusReadBack, after: PartitionReassignmentStatus) -> list[Event]:
     """Return one event for all moves whose cancel has begun, with what it discards."""
     known = {(d.topic, d.partition) for d in before.partitions if d.reason in COSTS}
     new = [d for d in after.partitions if d.reason in COSTS and (d.topic, d.partition) not in known]
@@ -177,7 +183,7 @@ def transitions(before: Sequence[Condition], after: Sequence[Condition]) -> list
     return events + _standstills(before, after)
 
 
-def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStatus) -> list[Event]:
+def plan_transitions(before: PlanStatusReadBack, after: ReassignmentPlanStatus) -> list[Event]:
     """Return the events of a change of a plan's status."""
     events = []
     if after.digest and after.digest != before.digest:
@@ -194,7 +200,7 @@ def plan_transitions(before: ReassignmentPlanStatus, after: ReassignmentPlanStat
     return events + _standstills(before.conditions, after.conditions)
 
 
-def decommission_transitions(before: BrokerDecommissionStatus, after: BrokerDecommissionStatus) -> list[Event]:
+def decommission_transitions(before: DecommissionStatusReadBack, after: BrokerDecommissionStatus) -> list[Event]:
     """Return the events of a change of a BrokerDecommission's status."""
     events = []
     were = {plan.name: plan.outcome for plan in before.plans}
@@ -213,7 +219,7 @@ def decommission_transitions(before: BrokerDecommissionStatus, after: BrokerDeco
 
 
 def policy_transitions(
-    before: ReassignmentPolicyStatus,
+    before: PolicyStatusReadBack,
     after: ReassignmentPolicyStatus,
     of_lost: Container[str],
     up: Set[int] = frozenset(),
