@@ -100,6 +100,17 @@ def test_a_decommission_is_made_and_the_next_step_is_said(monkeypatch: pytest.Mo
     assert obj["spec"] == {"clusterRef": {"name": "main"}, "brokers": [5, 6]}
 
 
+def test_a_broker_that_the_cluster_does_not_list_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = [{"id": broker, "fenced": False} for broker in range(6)]
+    server = serve(monkeypatch, {**kafka_cluster(), "status": {"brokers": listed}})
+    assert run(*MAKE, 5).err == ""
+    ran = run(*MAKE, 5, 9, "--name", "two")
+    assert (ran.code, len(server.made)) == (0, 2), "it may be gone, and have replicas left"
+    assert ran.err == (
+        "note: broker 9 is not among the brokers of main: check the ids, unless they are gone and have replicas left\n"
+    )
+
+
 def test_a_dry_run_of_a_decommission_makes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve(monkeypatch, kafka_cluster())
     ran = run(*MAKE, "5,6", "--dry-run")

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from reassign.api.broker_decommission import BrokerDecommission, BrokerDecommissionSpec, UnregisterWish
 from reassign.api.common import API_VERSION
-from reassign.api.limits import MAX_DECOMMISSION_NAME_CHARACTERS
+from reassign.api.limits import MAX_BROKERS, MAX_DECOMMISSION_NAME_CHARACTERS
 from reassign.api.made_plan import OwnClusterRef
 from reassign.cli import output as out
 from reassign.cli.changing import MANAGER
@@ -62,7 +62,7 @@ def default_name(brokers: Collection[int]) -> str:
 async def _make(kube: Kube, obj: Object, dry_run: bool) -> None:
     item = Item(obj)
     async with live.api_server(kube.login) as server:
-        await _check_cluster(server, item)
+        unlisted = _unlisted(item, await _cluster_of(server, item))
         try:
             await server.create(obj, MANAGER, dry_run=dry_run)
         except ConflictError:
@@ -70,19 +70,29 @@ async def _make(kube: Kube, obj: Object, dry_run: bool) -> None:
             raise ConflictError(message) from None
     brokers = named_brokers(item.spec["brokers"])
     out.write_line(f"{item} is made: {brokers} of the KafkaCluster {item.cluster[1]}{' (dry run)' if dry_run else ''}")
+    if unlisted:
+        what = f"{named_brokers(unlisted, 'is')} not among the brokers of {item.cluster[1]}"
+        out.say(f"note: {what}: check the ids, unless they are gone and have replicas left")
     if not dry_run:
         approve = f"kubectl kafka-reassign approve {item} -n {item.namespace}"
         out.write_line(f"its plan is worked out now; nothing is cordoned or moved before you approve it: {approve}")
 
 
-async def _check_cluster(server: KubeClient, item: Item) -> None:
-    """Raise ReassignError where the user sees that there is no such KafkaCluster in the namespace."""
+async def _cluster_of(server: KubeClient, item: Item) -> Object | None:
+    """Return the KafkaCluster, unless the user may not read it; raises ReassignError where there is none."""
     namespace, name = item.cluster
     try:
         found = await server.get(Kind.KAFKA_CLUSTER, namespace, name)
     except ReassignError as error:
         if error.reason is Reason.NOT_AUTHORIZED:
-            return
+            return None
         raise
     if found is None:
         raise await live.missing(server, namespace, name, [Kind.KAFKA_CLUSTER], Reason.CLUSTER_NOT_FOUND)
+    return found
+
+
+def _unlisted(item: Item, cluster: Object | None) -> set[int]:
+    """Return the brokers that the status of a KafkaCluster does not list, where it lists all that there are."""
+    listed = {broker["id"] for broker in (cluster or {}).get("status", {}).get("brokers", ())}
+    return set(item.spec["brokers"]) - listed if 0 < len(listed) < MAX_BROKERS else set()
