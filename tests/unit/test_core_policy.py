@@ -948,7 +948,7 @@ def test_what_a_wave_waits_for_is_told() -> None:
 
 
 @pytest.mark.parametrize(("reason", "stalls"), [(Reason.NOT_AUTHORIZED, True), (Reason.REQUEST_FAILED, False)])
-def test_a_cordon_that_cannot_be_lifted_stalls_a_replacement_until_a_user_acts(reason: Reason, stalls: bool) -> None:
+def test_a_cordon_that_cannot_be_lifted_stalls_a_replacement(reason: Reason, stalls: bool) -> None:
     run, it = cordoned((5, 4), (1, 5), (4, 2))
     run.lifts_cordons, run.refusal = False, Problem(reason, "broker 4 says no")
     run.wait(lambda: it.record.lifts_cordons)
