@@ -107,8 +107,10 @@ def cordon(bench: Apart) -> None:
 def started(bench: Apart, name: str) -> float:
     """Return the seconds from the edit that lets a trigger start until its plan's object is there."""
     bench.apply(policy(name, 60, suspend=True))
-    eventually("only suspend holds it", lambda: state(bench, name, "cordoned") == "Held", 300)
-    time.sleep(20)  # what the cordons' time came to is seen by now, and what the settled cluster's did
+    applied = time.monotonic()
+    eventually("suspend holds it", lambda: state(bench, name, "cordoned") == "Held", 300)
+    # nothing else does once the cluster has been settled for its time, and that was seen
+    time.sleep(max(applied + SETTLE_SECONDS + 30 - time.monotonic(), 0))
     go_on = ("patch", "reassignmentpolicy", name, "--type=merge", "-p", json.dumps({"spec": {"suspend": False}}))
     took = seconds_to_plan(bench, name, f"{name}-cordoned-1", lambda: bench.kubectl(*go_on))
     bench.kubectl("delete", "reassignmentpolicy", name)
