@@ -223,6 +223,8 @@ class Decommissions:
         self.lifted: dict[int, float] = {}
         """When our cordons were lifted."""
         self.reports_cordons = True
+        self.refused: set[str] = set()
+        """Names of plans that the API server does not take."""
         self.of_waves: Sequence[Condition] = ()
         """What waves say."""
         self.of_plans: Sequence[Condition] = ()
@@ -363,6 +365,8 @@ class Decommissions:
         name, spec = manifest["metadata"]["name"], ReassignmentPlanSpec.parse(manifest["spec"])
         assert recorded
         assert (recorded.name, recorded.spec_digest) == (name, plan_spec_digest(spec))
+        if name in self.refused:
+            return
         assert name not in self.created
         self.created.append(name)
         (owner,) = manifest["metadata"]["ownerReferences"]

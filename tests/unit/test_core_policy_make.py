@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from reassign.api.limits import MAX_PLAN_BROKERS
 from reassign.api.reassignment_plan import ReassignmentPlanSpec
-from reassign.core.automation.model import WorkedOut
+from reassign.core.automation.case import first_avoided
+from reassign.core.automation.model import BrokerSeen, BrokersSeen, WorkedOut
+from reassign.core.automation.policy_case import spec_of
 from reassign.core.model.problem import Problem
 from reassign.core.model.snapshot import TopicPartition
 from reassign.errors import Reason
@@ -200,3 +203,19 @@ def test_a_plan_of_a_schedule_that_gave_way_is_made_anew() -> None:
     run.wait(lambda: it.outcomes == [("main-in-2", "Succeeded")])
     run.wait(lambda: it.status.digest)
     assert run.created == ["main-nightly-1", "main-in-2", "main-nightly-3"]
+
+
+def test_a_plan_avoids_as_many_brokers_as_a_goal_takes() -> None:
+    emptied, asked = frozenset(range(100, 500)), {*range(1000, 1290)}
+    it = Policies({}).policy(ADDED, planTemplate={"goal": {"balance": {}, "avoidBrokers": [*asked]}})
+    found = spec_of(it.resource, it.spec.triggers[0], frozenset(), emptied)
+    avoided = ReassignmentPlanSpec.parse(found.wire()).goal.avoid_brokers
+    assert avoided
+    assert (len(avoided), asked <= {*avoided} <= asked | emptied) == (MAX_PLAN_BROKERS, True)
+
+
+def test_brokers_that_are_up_are_avoided_first() -> None:
+    brokers = frozenset(range(400))
+    up = {broker: BrokerSeen(fenced=broker < 380) for broker in brokers}
+    avoided = first_avoided(brokers, BrokersSeen(up, frozenset()))
+    assert avoided == (*range(280), *range(380, 400))

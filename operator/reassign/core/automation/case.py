@@ -11,6 +11,7 @@ from reassign.api.broker_decommission import CordonWish
 from reassign.api.common import API_VERSION, CustomResource
 from reassign.api.goal import Scope
 from reassign.api.kafka_cluster import Execution
+from reassign.api.limits import MAX_PLAN_BROKERS
 from reassign.api.partition_reassignment import ClusterRef
 from reassign.api.reassignment_plan import Goal, ReassignmentPlan, ReassignmentPlanSpec, Template, Topics
 from reassign.api.reassignment_record import RecordedPlan
@@ -81,7 +82,7 @@ class DecommissionCase:
         goal = Goal(
             drain_brokers=tuple(sorted(self.it.brokers & seen or self.it.brokers)),
             scope=Scope.DRAINED,
-            avoid_brokers=tuple(sorted(self.avoid & seen)) or None,
+            avoid_brokers=first_avoided(self.avoid & seen, self.seen),
         )
         return ReassignmentPlanSpec(
             cluster_ref=ClusterRef(name=spec.cluster_ref.name),
@@ -92,6 +93,13 @@ class DecommissionCase:
             template=with_ttl(spec.template),
             ttl_seconds_after_finished=TTL_SECONDS,
         )
+
+
+def first_avoided(brokers: frozenset[int], seen: BrokersSeen | Problem) -> tuple[int, ...] | None:
+    """Return the brokers that a plan is to avoid, as many as a goal takes: those first that may get replicas at all."""
+    up = {b for b in brokers if b in seen.brokers and seen.brokers[b].up} if isinstance(seen, BrokersSeen) else set()
+    first = sorted(brokers, key=lambda broker: (broker not in up, broker))[:MAX_PLAN_BROKERS]
+    return tuple(sorted(first)) or None
 
 
 def wanted_cordons(it: DecommissionResource, cluster: OwnedCluster, now: datetime) -> frozenset[int]:

@@ -276,7 +276,8 @@ def _in_turn(
         return replace(case, first=f"the BrokerDecommission {turn.name}")
     if before:
         return replace(case, yields=before.plan) if works else replace(case, first=f"the plan {before.plan}")
-    if not works and _waits_for_users(it, case.seen, users):
+    has_begun = works and it.record.plan is not None and it.record.plan.begun_waves > 0
+    if not has_begun and _waits_for_users(it, case.seen, users):
         return replace(case, first=f"the plan of a user, {listed(sorted(users))},")
     if its and not works:
         return replace(case, retires=its.plan)

@@ -283,7 +283,7 @@ class PlanSeen:
             return True
         seconds = self.plan.spec.template.stall_timeout_seconds or STALL_TIMEOUT_SECONDS
         times = (time for wave in self.waves if (time := _advanced(wave)))
-        return self.plan.under_way and any(now - time < timedelta(seconds=seconds) for time in times)
+        return self.plan.under_way and any(abs(now - time) < timedelta(seconds=seconds) for time in times)
 
     @cached_property
     def _progress(self) -> WaveProgress:

@@ -16,7 +16,7 @@ from reassign.core.automation.policy_make import prepare
 from reassign.core.automation.policy_run import go_on
 from reassign.core.automation.policy_view import MISSED, PolicyView
 from reassign.core.automation.schedule import schedule_at
-from reassign.core.automation.timers import began_by_clock, by_clock
+from reassign.core.automation.timers import began_by_clock, by_clock, left, observed
 from reassign.core.automation.triggers import few_of, level_of
 from reassign.core.automation.view import NO_FAILURES
 from reassign.core.automation.watch import read_watched, recorded_watch, watch
@@ -61,7 +61,13 @@ def _judged(case: PolicyCase) -> PolicyView:
         view = view.with_record(ended_at=began_by_clock(it.record.ended_at, case.waits, now))
     for trigger in it.spec.triggers:
         view = _trigger_judged(view, trigger)
-    return view
+    before = case.watched.idle if case.watched else {}
+    idle = {
+        name: timer
+        for name, level in view.levels.items()
+        if (timer := observed(before.get(name), not (level.true or level.waits), now))
+    }
+    return replace(view, watched=replace(view.watched, idle=idle))
 
 
 def _trigger_judged(view: PolicyView, trigger: Trigger) -> PolicyView:
@@ -81,6 +87,10 @@ def _trigger_judged(view: PolicyView, trigger: Trigger) -> PolicyView:
     if known.next_plan:
         view = view.with_trigger(name, next_plan=by_clock(known.next_plan, view.case.waits, view.case.now))
     level = level_of(trigger, view.seen, view.watched, state)
+    if known.failures and not (level.true or level.waits or trigger.schedule):
+        known = recorded_trigger(view.record, name)
+        if left(known.next_attempt, view.case.waits, view.case.now) <= 0:  # what they failed at is gone
+            view = view.with_trigger(name, **NO_FAILURES)
     if trigger.brokers_added and not level.brokers and known.saw:  # what it had left is gone
         view = view.with_trigger(name, saw=None)
     return replace(view, levels={**view.levels, name: level})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from reassign.api.common import bytes_of
 from reassign.api.digest import hashed
 from reassign.api.goal import Scope
 from reassign.api.kafka_cluster import Execution
+from reassign.api.limits import MAX_PLAN_BROKERS
 from reassign.api.partition_reassignment import STALL_TIMEOUT_SECONDS, ClusterRef
 from reassign.api.reassignment_plan import Approval, Goal, ReassignmentPlanSpec, Topics
 from reassign.api.reassignment_policy import (
@@ -36,6 +37,7 @@ from reassign.core.automation.model import (
     RunPlan,
     WorkedOut,
     WorkOut,
+    plan_spec_digest,
 )
 from reassign.core.automation.scope import NOT_KNOWN, beyond, otherwise
 from reassign.core.automation.timers import Waits
@@ -238,9 +240,9 @@ def spec_of(
         topics = Topics(exclude=())
         goal = Goal(drain_brokers=tuple(sorted(brokers)), scope=Scope.DRAINED, avoid_brokers=_some(avoid - brokers))
     else:
-        allowed = avoid if goal.brokers is None else avoid & set(goal.brokers)
-        avoided = _some(allowed | set(goal.avoid_brokers or ()))
-        goal = goal.model_copy(update={"avoid_brokers": avoided})
+        allowed, asked = avoid if goal.brokers is None else avoid & set(goal.brokers), set(goal.avoid_brokers or ())
+        more = sorted(allowed - asked)[: MAX_PLAN_BROKERS - len(asked)]
+        goal = goal.model_copy(update={"avoid_brokers": _some(asked.union(more))})
     return ReassignmentPlanSpec(
         cluster_ref=ClusterRef(name=it.spec.cluster_ref.name),
         topics=topics,
@@ -252,7 +254,7 @@ def spec_of(
     )
 
 
-def _some(brokers: frozenset[int]) -> tuple[int, ...] | None:
+def _some(brokers: Set[int]) -> tuple[int, ...] | None:
     return tuple(sorted(brokers)) or None
 
 
@@ -263,14 +265,33 @@ def digest_of(plan: RecordedPolicyPlan, found: PlanSeen) -> str:
 
 def given(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bool:
     """Whether a plan is approved, or needs no approval of its own."""
-    brokers, copied = frozenset(plan.brokers), known_bytes(plan, found)
-    if it.spec.approved_digest == digest_of(plan, found):
-        return True
-    most = it.max_bytes(plan.trigger)
+    return it.spec.approved_digest == digest_of(plan, found) or needs_none(it, plan, found) or covered(it, plan, found)
+
+
+def needs_none(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bool:
+    """Whether a plan needs no approval, by its trigger and by what it copies."""
+    copied, most = known_bytes(plan, found), it.max_bytes(plan.trigger)
     within = most is None or (copied and sum(copied) <= most)
-    if within and it.trigger(plan.trigger) and not it.needs_approval(plan.trigger):
-        return not is_evacuating(plan.kind) or not otherwise(manifests_of(found), brokers)
-    return covered(it, plan, found)
+    if not within or it.trigger(plan.trigger) is None or it.needs_approval(plan.trigger):
+        return False
+    return not is_evacuating(plan.kind) or not otherwise(manifests_of(found), frozenset(plan.brokers))
+
+
+def still_asks_for(it: PolicyResource, plan: RecordedPolicyPlan, spec: ReassignmentPlanSpec) -> bool:
+    """Whether a plan with this spec is what a policy asks for now, but for brokers that others empty or emptied."""
+    trigger = it.trigger(plan.trigger)
+    if trigger is None or trigger.kind is not plan.kind:
+        return False
+    wanted = spec_of(it, trigger, frozenset(plan.brokers), frozenset())
+    return avoids_all_of(wanted, spec)
+
+
+def avoids_all_of(wanted: ReassignmentPlanSpec, spec: ReassignmentPlanSpec) -> bool:
+    """Whether a spec of a plan is the one that is wanted, though it may avoid more brokers."""
+    avoid = wanted.goal.avoid_brokers
+    goal = spec.goal.model_copy(update={"avoid_brokers": avoid})
+    same = plan_spec_digest(spec.model_copy(update={"goal": goal})) == plan_spec_digest(wanted)
+    return same and set(avoid or ()) <= set(spec.goal.avoid_brokers or ())
 
 
 def covered(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> bool:
@@ -300,17 +321,19 @@ def why_not(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) -> li
 
 
 def sight_of(it: PolicyResource, kind: TriggerKind, brokers: frozenset[int], seen: BrokersSeen) -> str:
-    """Return the digest of what a plan of a trigger has left: brokers, racks, and what it has not met.
+    """Return the digest of what a plan of a trigger has left: brokers and racks.
 
-    Of one that has the goal of the template that is part of it: an edit of it may bring what the last one did not.
+    Of one that empties brokers it leaves out how these are, and what has landed on them since. Of one that has the goal
+    of the template it has that, too, since an edit of it may bring what the last one did not; and the number of all
+    replicas, which moves do not change, since others may be movable.
     """
-    there = sorted((b, found.up, found.rack or "") for b, found in seen.brokers.items() if found.up or found.holds)
+    there = {broker: found for broker, found in seen.brokers.items() if found.up or found.holds}
     left: list[object] = [*sorted(brokers)]
     if is_evacuating(kind):
-        left = [[b, sorted(seen.brokers[b].replicas.items())] for b in sorted(brokers) if b in seen.brokers]
+        there = {broker: found for broker, found in there.items() if broker not in brokers}
     elif it.spec.plan_template:
-        left.append(it.spec.plan_template.wire())
-    return hashed([kind, there, left])
+        left += [it.spec.plan_template.wire(), sum(sum(found.replicas.values()) for found in seen.brokers.values())]
+    return hashed([kind, sorted((broker, found.up, found.rack or "") for broker, found in there.items()), left])
 
 
 def recorded_trigger(record: RecordedPolicy, name: str) -> RecordedTrigger:

@@ -29,14 +29,14 @@ def states_of(view: PolicyView) -> list[ConditionState]:
     """Return the conditions of a policy whose triggers were judged."""
     case = view.case
     wrong = _wrong(view)
-    needed = ConditionState(APPROVAL_NEEDED, True, Reason.AWAITING_APPROVAL, view.approval or "")
-    more = [needed] if view.approval else []
+    awaits = view.approval
+    more = [ConditionState(APPROVAL_NEEDED, True, awaits.reason, awaits.message)] if awaits else []
     if case.suspended:
         return [*unready(Reason.SUSPENDED, case.suspended), *more]
     if wrong:
         return [*stalled(*wrong), *more]
-    if view.approval:
-        return [ConditionState("Ready", True, Reason.AWAITING_APPROVAL, view.approval), *more]
+    if awaits:
+        return [ConditionState("Ready", True, Reason.AWAITING_APPROVAL, awaits.message), *more]
     if view.active:
         message = "; ".join(f"{name}: {said}" for name, said in view.active.items())
         return [ConditionState("Ready", True, HoldReason.PLAN_IN_PROGRESS, message)]
@@ -55,9 +55,6 @@ def _why_idle(view: PolicyView, name: str) -> str | None:
 def _wrong(view: PolicyView) -> tuple[str, str] | None:
     """Return why a user has to act, with the reason."""
     it, now = view.case.it, view.case.now.time
-    problem = problem_of(view.schedules) or unreadable_window(view.case, now)
-    if problem:
-        return problem.reason, problem.message
     lost = it.trigger_of(TriggerKind.BROKER_LOST)
     if lost and lost.broker_lost:
         level = view.levels[lost.name]
@@ -68,6 +65,9 @@ def _wrong(view: PolicyView) -> tuple[str, str] | None:
             return Reason.TOO_MANY_BROKERS_LOST, said
         if unmade := view.watched.unmade.get(lost.name):
             return unmade.hold.reason, f"{lost.name}: {unmade.hold.message}"
+    problem = problem_of(view.schedules) or unreadable_window(view.case, now)
+    if problem:
+        return problem.reason, problem.message
     if view.stall:
         return view.stall.reason, view.stall.message
     for trigger in it.spec.triggers:

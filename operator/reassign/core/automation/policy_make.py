@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 from reassign.api.digest import hashed
 from reassign.api.reassignment_plan import ReassignmentPlanSpec
@@ -16,34 +15,34 @@ from reassign.core.automation.arbiter import (
     RANKS,
     Hold,
     HoldReason,
-    PlanCase,
     Running,
     hold_of,
+    retires,
 )
-from reassign.core.automation.case import manifest_of, plan_of
+from reassign.core.automation.case import first_avoided, manifest_of, plan_of
 from reassign.core.automation.model import CreatePlan, DeletePlan, PlanSeen, WorkedOut, WorkOut, plan_spec_digest
 from reassign.core.automation.policy_case import (
+    avoids_all_of,
     covered,
     digest_of,
     given,
     is_evacuating,
+    needs_none,
     recorded_trigger,
-    running_of,
     sight_of,
     spec_of,
-    waiting_of,
     why_not,
 )
+from reassign.core.automation.policy_holds import case_of, lapsed
 from reassign.core.automation.policy_run import (
     approval_of,
     nothing_left,
     retire,
+    unknown_cordon,
     until_anew,
 )
 from reassign.core.automation.policy_view import MISSED, NOTHING_TO_DO, PolicyView
 from reassign.core.automation.schedule import is_overdue, served
-from reassign.core.automation.timers import left, passed
-from reassign.core.automation.triggers import down_now, lasting, rack_down, too_many
 from reassign.core.automation.watch import Unmade
 from reassign.core.model.problem import Problem
 from reassign.core.plans.windows import windows_at
@@ -62,7 +61,7 @@ def prepare(view: PolicyView) -> PolicyView:
         level = view.levels[trigger.name]
         if not level.true or trigger.name in view.active:
             continue
-        if hold := hold_of(_case_of(view, trigger, level.brokers)):
+        if hold := hold_of(case_of(view, trigger, level.brokers)):
             view = view.hold(trigger.name, hold)
         else:
             ready.append(trigger)
@@ -105,8 +104,10 @@ def _first_of(view: PolicyView, ready: Sequence[Trigger]) -> tuple[PolicyView, T
 
 def _terms(view: PolicyView, trigger: Trigger) -> str:
     """Return the digest of what a trigger's plan is made for."""
-    sight = sight_of(view.case.it, trigger.kind, view.levels[trigger.name].brokers, view.seen)
-    return hashed([view.case.it.generation, sight])
+    brokers = view.levels[trigger.name].brokers
+    sight = sight_of(view.case.it, trigger.kind, brokers, view.seen)
+    replicas = [sorted(seen.replicas.items()) for b in sorted(brokers) if (seen := view.seen.brokers.get(b))]
+    return hashed([view.case.it.generation, sight, replicas])
 
 
 def _keep_lifted(view: PolicyView) -> PolicyView:
@@ -114,76 +115,9 @@ def _keep_lifted(view: PolicyView) -> PolicyView:
     return view if view.busy and not view.gives_way else view.with_record(lifts_cordons=False)
 
 
-def _case_of(view: PolicyView, trigger: Trigger, brokers: frozenset[int], waits: bool = False) -> PlanCase:
-    """Return what may hold a trigger; of its own plan that waits if `waits`."""
-    case, seen, record = view.case, view.seen, view.record
-    it, rank = case.it, RANKS[trigger.kind]
-    down = down_now(seen, case.emptied)
-    lost = lasting(view.watched.down, it.lost_seconds) if seen.lists_fenced else frozenset[int]()
-    most = trigger.broker_lost.max_brokers if trigger.broker_lost else 0
-    running = list(case.running)
-    if view.busy and record.plan:
-        running.append(running_of(it, record.plan))
-    if record.waiting and not (waits or record.waiting.retired):
-        running.append(waiting_of(it, record.waiting, plan_of(case.plans, record.waiting, it.uid)))
-    return PlanCase(
-        rank,
-        brokers,
-        it.uid,
-        suspended=case.suspended,
-        too_many=too_many(down, most) if trigger.broker_lost else None,
-        rack_lost=rack_down(seen, brokers) if trigger.broker_lost else None,
-        settled=view.watched.settled,
-        settle_seconds=it.spec.settle_seconds,
-        fenced=down - lost,
-        running=running,
-        users=case.users,
-        unread=case.unread,
-        foreign=seen.foreign,
-        foreign_from=seen.foreign_from,
-        cooldown=_cooldown(view),
-        backoff=_backoff(view, trigger),
-        gain=_gain(view, trigger, brokers),
-    )
-
-
-def _cooldown(view: PolicyView) -> Hold | None:
-    ended, seconds, now = view.record.ended_at, view.case.it.spec.cooldown_seconds, view.case.now
-    if ended is None or (more := seconds - passed(ended, view.case.waits, now)) <= 0:
-        return None
-    message = f"the last plan has ended, and none begins before {ended + timedelta(seconds=seconds):%Y-%m-%d %H:%M} UTC"
-    return Hold(HoldReason.COOLDOWN, message, now.time + timedelta(seconds=more))
-
-
-def _backoff(view: PolicyView, trigger: Trigger) -> Hold | None:
-    known, now = recorded_trigger(view.record, trigger.name), view.case.now
-    wait = known.next_attempt
-    if wait is None or (more := left(wait, view.case.waits, now)) <= 0:
-        return None
-    why = f"{counted(known.failures, 'plan')} in a row could not go on, the last one since {known.last_failure}"
-    what = why if known.failures else "the last plan did not fit the cluster any more"
-    message = f"{what}; the next one is made at {wait.until:%H:%M} UTC"
-    return Hold(HoldReason.BACKOFF, message, now.time + timedelta(seconds=more))
-
-
-def _gain(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> Hold | None:
-    known, now = recorded_trigger(view.record, trigger.name), view.case.now
-    if known.saw is None:
-        return None
-    wait = known.next_plan
-    if not is_evacuating(trigger.kind):
-        same = known.saw == sight_of(view.case.it, trigger.kind, brokers, view.seen)
-        message = "the last plan left brokers, racks and replicas as they are"
-        return Hold(HoldReason.GAIN_TOO_SMALL, message) if same else None
-    if wait is None or (more := left(wait, view.case.waits, now)) <= 0:
-        return None
-    message = f"the last plan left what is there, or it has landed since; it is planned at {wait.until:%H:%M:%S} UTC"
-    return Hold(HoldReason.GAIN_TOO_SMALL, message, now.time + timedelta(seconds=more))
-
-
 def _plan_spec(view: PolicyView, trigger: Trigger, brokers: frozenset[int]) -> ReassignmentPlanSpec:
-    avoid = view.avoided(brokers) & view.seen.brokers.keys()
-    return spec_of(view.case.it, trigger, brokers, avoid)
+    avoid = first_avoided(view.avoided(brokers) & view.seen.brokers.keys(), view.seen)
+    return spec_of(view.case.it, trigger, brokers, frozenset(avoid or ()))
 
 
 def _brokers_of(view: PolicyView, trigger: Trigger) -> frozenset[int]:
@@ -264,14 +198,11 @@ def _wait(view: PolicyView, plan: RecordedPolicyPlan, best: Trigger | None) -> P
     case = view.case
     found, trigger = plan_of(case.plans, plan, case.it.uid), case.it.trigger(plan.trigger)
     if plan.retired:
-        if best:
-            view = _work_out(view, best)[0].say(best.name, f"{plan.name} is deleted first")
-        if found is None:
-            return view.with_record(waiting=None)
-        return view if found.plan.deleted else view.act(DeletePlan(found.plan))
+        return _being_deleted(view, plan, found, best)
     if trigger is None or trigger.kind is not plan.kind:
         return _drop(view, found)
-    if not _still_true(view, plan, trigger):
+    waits = _why_it_waits(view, plan, trigger)
+    if not (waits or _still_true(view, plan, trigger)):
         missed = Hold(MISSED, f"{plan.name} could not begin within startingDeadlineSeconds, and was deleted")
         return _drop(view.hold(trigger.name, missed) if trigger.schedule else view, found)
     first: str | None = None
@@ -281,23 +212,53 @@ def _wait(view: PolicyView, plan: RecordedPolicyPlan, best: Trigger | None) -> P
             view = view.say(best.name, f"{plan.name} is deleted first")
             return _drop(view, found).hold(trigger.name, Hold(HoldReason.PLAN_IN_PROGRESS, f"{best.name} goes first"))
         first = best.name if best.name in view.active else None
+    elif best and found is None and retires(RANKS[best.kind], RANKS[plan.kind]):  # it could not be created
+        return view.with_record(waiting=None).say(best.name, f"{plan.name} is not created")
     elif best:  # what is worked out now would be taken for the plan that is created
         view = view.say(best.name, f"{plan.name} is created first")
-    if plan_spec_digest(_plan_spec(view, trigger, frozenset(plan.brokers))) != plan.spec_digest:
+    if not _is_as_asked(view, plan, trigger, found):
         return _drop(view, found).say(trigger.name, f"{plan.name} is made anew, for the spec as it is now")
     if plan.uid is None:
         return _to_be_created(view, plan, trigger, found)
     if plan.uid == case.unreadable.get(plan.name):
         return view.say(trigger.name, f"{plan.name} cannot be read, and its status says why")
-    return _wait_for_approval(view, plan, trigger, found, first)
+    return _wait_for_approval(view, plan, trigger, found, first, waits)
+
+
+def _being_deleted(
+    view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen | None, best: Trigger | None
+) -> PolicyView:
+    """Forget a plan that is being deleted; its name stays taken until it is gone."""
+    if best:
+        view = _work_out(view, best)[0].say(best.name, f"{plan.name} is deleted first")
+    if found is None or (found.plan.deleted and not found.moving):
+        return view.with_record(waiting=None)
+    return view if found.plan.deleted else view.act(DeletePlan(found.plan))
+
+
+def _is_as_asked(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: PlanSeen | None) -> bool:
+    """Whether a plan is for the spec as it is. It may avoid more brokers: those that others emptied, once down."""
+    wanted = _plan_spec(view, trigger, frozenset(plan.brokers))
+    if plan_spec_digest(wanted) == plan.spec_digest:
+        return True
+    if found is None or found.spec_digest != plan.spec_digest:
+        return False
+    more = set(found.plan.spec.goal.avoid_brokers or ()) - set(wanted.goal.avoid_brokers or ())
+    up = {broker for broker, seen in view.seen.brokers.items() if seen.up}
+    return avoids_all_of(wanted, found.plan.spec) and not more & up
 
 
 def _wait_for_approval(
-    view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: PlanSeen | None, first: str | None
+    view: PolicyView,
+    plan: RecordedPolicyPlan,
+    trigger: Trigger,
+    found: PlanSeen | None,
+    first: str | None,
+    waits: Hold | None,
 ) -> PolicyView:
     """Begin a plan that is there once it may, or have one made that fits; it does not begin while a trigger that goes
-    `first` may get one."""
-    brokers = _brokers_of(view, trigger)
+    `first` may get one, nor while it `waits`."""
+    brokers = frozenset(plan.brokers) if waits else _brokers_of(view, trigger)
     if found is None or found.plan.deleted:
         return _make_anew(view, plan, found, f"{plan.name} was deleted")
     if brokers != frozenset(plan.brokers):
@@ -308,7 +269,16 @@ def _wait_for_approval(
         return view.say(trigger.name, f"the waves of {plan.name} are being written")
     if found.done:
         return _drop(_serve(nothing_left(view, plan.trigger, plan.kind, brokers), trigger), found)
-    return _begin(view, plan, trigger, found, first)
+    return _begin(view, plan, trigger, found, first, waits)
+
+
+def _why_it_waits(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger) -> Hold | None:
+    """Say why a plan is kept whose trigger is not true: its brokers may have been restarted."""
+    level = view.levels[trigger.name]
+    kept = plan.kind in (TriggerKind.BROKERS_CORDONED, TriggerKind.BROKERS_ADDED)
+    if level.true or not kept or lapsed(view, trigger.name):
+        return None
+    return Hold(HoldReason.CLUSTER_UNSETTLED, level.message)
 
 
 def _still_true(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger) -> bool:
@@ -356,7 +326,12 @@ def _closed(view: PolicyView, name: str) -> Hold | None:
 
 
 def _begin(
-    view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: PlanSeen, first: str | None
+    view: PolicyView,
+    plan: RecordedPolicyPlan,
+    trigger: Trigger,
+    found: PlanSeen,
+    first: str | None,
+    waits: Hold | None,
 ) -> PolicyView:
     """Approve a plan once that is given, nothing holds it, and it is its turn."""
     case, name, digest = view.case, trigger.name, digest_of(plan, found)
@@ -368,8 +343,8 @@ def _begin(
         parts = f"{counted(len(waves), 'wave')}, {counted(sum(wave.partitions for wave in waves), 'partition')}"
         approved = it.record.approval.digest if it.record.approval else None
         said = awaited(it.spec.approved_digest, approved, digest, f"{plan.name}: {parts}", why_not(it, plan, found))
-        return replace(view.say(name, said.message), approval=said.message, digest=digest)
-    hold = hold_of(_case_of(view, trigger, brokers, waits=True), but=OF_PLANS_TO_COME)
+        return replace(view.say(name, said.message), approval=said, digest=digest)
+    hold = hold_of(case_of(view, trigger, brokers, plan), but=OF_PLANS_TO_COME) or waits or unknown_cordon(view, plan)
     closed = _closed(view, name)
     if hold is None and closed and (closed.reason != Reason.OUTSIDE_WINDOW or view.busy or case.running):
         hold = closed
@@ -392,7 +367,7 @@ def _approve(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found
     it, copied = view.case.it, sum(known_bytes(plan, found))
     if it.spec.approved_digest == digest:
         view = view.with_record(approval=approval_of(plan, digest, copied))
-    elif not covered(it, plan, found):
+    elif needs_none(it, plan, found) or not covered(it, plan, found):
         view = view.with_record(approval=approval_of(plan, None, copied))
     moment = view.levels[trigger.name].moment or plan.moment
     approved = plan.model_copy(update={"approved": True, "digest": digest, "moment": moment})

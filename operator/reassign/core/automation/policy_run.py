@@ -9,11 +9,20 @@ from reassign.api.made_plan import PlanOutcome
 from reassign.api.reassignment_policy import TriggerKind
 from reassign.api.reassignment_record import RecordedPolicyApproval, RecordedPolicyPlan, RecordedWait
 from reassign.core.automation.approval import awaited, begin_due, known_bytes, trouble_of
-from reassign.core.automation.arbiter import EVACUATING, RANKS
+from reassign.core.automation.arbiter import EVACUATING, OF_PLANS_TO_COME, RANKS, Hold, hold_of
 from reassign.core.automation.case import plan_of
 from reassign.core.automation.conditions import so_far
 from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
-from reassign.core.automation.policy_case import PolicyCase, digest_of, is_evacuating, recorded_trigger, sight_of
+from reassign.core.automation.policy_case import (
+    digest_of,
+    given,
+    is_evacuating,
+    needs_none,
+    recorded_trigger,
+    sight_of,
+    still_asks_for,
+)
+from reassign.core.automation.policy_holds import case_of, lapsed
 from reassign.core.automation.policy_view import PolicyView
 from reassign.core.automation.schedule import unserved
 from reassign.core.automation.timers import left, observed, read_timer, recorded, whole
@@ -24,6 +33,7 @@ from reassign.core.model.problem import Problem
 from reassign.core.model.waits import NEEDS_USER
 from reassign.core.plans.model import unended
 from reassign.core.plans.windows import windows_at
+from reassign.errors import Reason
 from reassign.text import cut, named_brokers
 
 RETURNED_SECONDS = 300
@@ -54,7 +64,7 @@ def go_on(view: PolicyView) -> PolicyView:
         return _succeeded(view.list_plan(plan, found, PlanOutcome.SUCCEEDED), plan)
     gives_way = not (found.moving or case.it.lets_go_on(plan.name))
     view = replace(view, busy=True, gives_way=gives_way).list_plan(plan, found, PlanOutcome.RUNNING)
-    if why := _wanted_no_more(case, plan):
+    if why := _wanted_no_more(view, plan, found):
         return retire(view, plan, found, why)
     view, back = _returned(view, plan)
     if timer := view.watched.returned:
@@ -70,11 +80,19 @@ def go_on(view: PolicyView) -> PolicyView:
     return _run(view, plan, found, digest)
 
 
-def _wanted_no_more(case: PolicyCase, plan: RecordedPolicyPlan) -> str | None:
+def _wanted_no_more(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen) -> str | None:
     """Say why a plan that has done nothing wrong is to end."""
+    case = view.case
     if case.yields:
         return f"{case.yields} goes first"
-    return None if case.it.still_has(plan) else f"the spec does not have the trigger {plan.trigger} any more"
+    if not case.it.still_has(plan):
+        return f"the spec does not have the trigger {plan.trigger} any more"
+    if plan.begun_waves:
+        return None
+    if found.spec_digest == plan.spec_digest and not still_asks_for(case.it, plan, found.plan.spec):
+        return "the spec is another one now"
+    is_over = plan.kind is TriggerKind.BROKERS_ADDED and lapsed(view, plan.trigger)
+    return view.levels[plan.trigger].message if is_over else None
 
 
 def _come_to_its_end(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen | None) -> PolicyView:
@@ -128,10 +146,9 @@ def _is_back(view: PolicyView, kind: TriggerKind, broker: int) -> bool | None:
 def _cannot_go_on(view: PolicyView, plan: RecordedPolicyPlan, why: str) -> PolicyView:
     """Retire a plan that cannot go on; the next one of its trigger is made later each time."""
     known = recorded_trigger(view.record, plan.trigger)
-    before = known.next_attempt if known.failures else None
-    wait = grown(before, view.case.now.time, FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS)
+    failures = known.failures + 1
     view = view.with_plan(retired=True)
-    view = view.with_wait(plan.trigger, wait, failures=known.failures + 1, last_failure=cut(why))
+    view = view.with_wait(plan.trigger, _after_failures(failures, view), failures=failures, last_failure=cut(why))
     return replace(view, busy=True).say(plan.trigger, f"{why}; it starts nothing more")
 
 
@@ -152,13 +169,21 @@ def _unserved(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
 def until_anew(view: PolicyView, trigger: str) -> RecordedWait:
     """Return the wait until a plan that has not begun, and that does not fit the cluster any more, is made anew.
 
-    One that a user is to approve is made anew an hour later, any other one after a minute, then after twice as long.
+    One that a user is to approve is made anew an hour later, any other one after a minute, then after twice as long;
+    but after plans that could not go on no sooner than after the last of these.
     """
     now, known = view.case.now.time, recorded_trigger(view.record, trigger)
     if view.case.it.needs_approval(trigger):
         return anew(now)
-    last = known.next_attempt if not known.failures else None
-    return grown(last, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
+    if known.failures:
+        return _after_failures(known.failures, view)
+    return grown(known.next_attempt, now, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS)
+
+
+def _after_failures(failures: int, view: PolicyView) -> RecordedWait:
+    """Return the wait after so many plans in a row that could not go on."""
+    seconds = min(FIRST_RETRY_SECONDS * 2 ** min(failures - 1, 10), LONGEST_RETRY_SECONDS)
+    return RecordedWait(seconds=seconds, until=whole(view.case.now.time) + timedelta(seconds=seconds))
 
 
 def _succeeded(view: PolicyView, plan: RecordedPolicyPlan) -> PolicyView:
@@ -196,14 +221,15 @@ def nothing_left(view: PolicyView, name: str, kind: TriggerKind, brokers: frozen
 def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: str) -> PolicyView:
     """Let the waves of an approved plan go, one after the other; each is recorded before it begins."""
     case, it, copied = view.case, view.case.it, known_bytes(plan, found)
-    if not it.approves(plan):
-        if it.spec.approved_digest == digest:
+    if not (it.approves(plan) and (plan.begun_waves or given(it, plan, found))):
+        named = digest if it.spec.approved_digest == digest else None
+        if named or needs_none(it, plan, found):
             begun = sum(copied[: plan.begun_waves])
             view = replace(view, gives_way=False)
-            return view.with_record(approval=approval_of(plan, digest, sum(copied), begun))
+            return view.with_record(approval=approval_of(plan, named, sum(copied), begun))
         what = f"the approval of {plan.name} was withdrawn, and no further wave starts"
-        message = awaited(it.spec.approved_digest, None, digest, what).message
-        return replace(view.say(plan.trigger, what), approval=message, digest=digest)
+        said = awaited(it.spec.approved_digest, None, digest, what)
+        return replace(view.say(plan.trigger, what), approval=said, digest=digest)
     if why := _too_much_down(view, plan):
         lasts = _down(view) <= lasting(view.watched.down, TOO_MANY_SECONDS)
         view = replace(view, gives_way=lasts and not found.moving)
@@ -216,12 +242,34 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
     if not windows.is_open:
         view = view.with_record(lifts_cordons=False)
         return view.say(plan.trigger, f"{plan.name} starts nothing: no window is open until {windows.opens_text}")
+    if not plan.begun_waves and (why := _why_not_begin(view, plan)):
+        return view.say(plan.trigger, f"{plan.name} starts nothing: {why}")
     view = _lift_cordons(view, plan, found)
     if view.record.lifts_cordons and (lifting := _being_lifted(view, found)):
         return _until_lifted(view, plan, lifting)
     due, paid = begin_due(view.record.approval, plan, found)
     view = view.with_record(approval=paid).with_plan(begun_waves=max(due, plan.begun_waves))
     return view.act(RunPlan(found.plan, due)).say(plan.trigger, so_far(found))
+
+
+def _why_not_begin(view: PolicyView, plan: RecordedPolicyPlan) -> str | None:
+    """Say what holds an approved plan whose first wave has not begun: much may have changed since it was approved."""
+    trigger, level = view.case.it.trigger(plan.trigger), view.levels[plan.trigger]
+    assert trigger
+    if hold := hold_of(case_of(view, trigger, frozenset(plan.brokers), plan), but=OF_PLANS_TO_COME):
+        return hold.message
+    if unknown := unknown_cordon(view, plan):
+        return unknown.message
+    return None if level.true or trigger.schedule else level.message
+
+
+def unknown_cordon(view: PolicyView, plan: RecordedPolicyPlan) -> Hold | None:
+    """Say that it is not known whether brokers are cordoned that a plan empties for that."""
+    if plan.kind is not TriggerKind.BROKERS_CORDONED:
+        return None
+    unknown = [broker for broker in plan.brokers if _is_back(view, plan.kind, broker) is None]
+    message = f"it is not known whether {named_brokers(unknown, 'is')} cordoned"
+    return Hold(Reason.NOT_OBSERVED, message) if unknown else None
 
 
 def _named(found: PlanSeen) -> frozenset[int]:

@@ -18,7 +18,7 @@ from reassign.api.reassignment_policy import (
 )
 from reassign.api.reassignment_record import RecordedPolicy, RecordedPolicyPlan, RecordedTrigger, RecordedWait
 from reassign.core.automation.arbiter import Hold, Running
-from reassign.core.automation.conditions import deleted_plan, listed_plans, made_plan
+from reassign.core.automation.conditions import Standing, deleted_plan, listed_plans, made_plan
 from reassign.core.automation.model import BrokersSeen, PlanSeen
 from reassign.core.automation.policy_case import (
     PolicyCase,
@@ -57,7 +57,7 @@ class PolicyView:
     active: Mapping[str, str] = field(default_factory=dict)
     """What is said of triggers whose plans are made, wait or run, by name."""
     plans: Sequence[PolicyPlan] = ()
-    approval: str | None = None
+    approval: Standing | None = None
     """What is said of the plan that waits for approval."""
     stall: Problem | None = None
     """Why its approved plan starts nothing until a user acts."""

@@ -51,8 +51,8 @@ def schedule_at(schedule: OnSchedule, before: RecordedSchedule | None, where: st
 
 
 def is_overdue(schedule: OnSchedule, moment: datetime, now: datetime) -> bool:
-    """Whether a moment came longer ago than the starting deadline."""
-    return now - moment > timedelta(seconds=schedule.starting_deadline_seconds)
+    """Whether a moment came longer ago than the starting deadline, or was one of a clock that was wrong by a day."""
+    return not -DAY <= now - moment <= timedelta(seconds=schedule.starting_deadline_seconds)
 
 
 def unserved(record: RecordedSchedule, moment: datetime) -> RecordedSchedule:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from math import inf
 
 from reassign.api.limits import MAX_BROKERS, MAX_PLAN_BROKERS
 from reassign.api.reassignment_record import (
@@ -21,6 +22,7 @@ from reassign.core.automation.model import BrokerSeen, BrokersSeen
 from reassign.core.automation.timers import (
     COUNT_HOLDS_SECONDS,
     GREATEST_GAP_SECONDS,
+    GREATEST_RECORDED_SECONDS,
     Timer,
     observed,
     read_timer,
@@ -61,6 +63,8 @@ class Watched:
     """Brokers that were registered and fenced then."""
     returned: Timer | None = None
     """How long a broker that the plan under way empties has been up again, or not cordoned any more."""
+    idle: Mapping[str, Timer] = field(default_factory=dict)
+    """How long triggers have been neither true nor about to be, by name."""
     asked: str | None = None
     """Digest of the spec of the plan that was asked for last."""
     unmade: Mapping[str, Unmade] = field(default_factory=dict)
@@ -177,18 +181,20 @@ def recorded_watch(before: RecordedPolicy, watched: Watched, settle_seconds: flo
 
     Where one of them is due all are written, so that those which began apart cost no more writes than one does.
     """
-    found = _recorded(before, watched, settle_seconds)
+    waits = before.waiting is not None  # a restart is not to take its trigger from it
+    found = _recorded(before, watched, settle_seconds, waits)
     same = all(getattr(before, field) == value for field, value in found.items())
-    return found if same else _recorded(RecordedPolicy(), watched, settle_seconds)
+    return found if same else _recorded(RecordedPolicy(), watched, settle_seconds, waits)
 
 
-def _recorded(before: RecordedPolicy, watched: Watched, settle_seconds: float) -> dict[str, object]:
+def _recorded(before: RecordedPolicy, watched: Watched, settle_seconds: float, waits: bool) -> dict[str, object]:
     known = {broker.id: broker for broker in before.brokers}
+    most = inf if waits else GREATEST_RECORDED_SECONDS
     brokers = (
         RecordedBrokerTimers(
             id=broker,
-            down=recorded(known[broker].down if broker in known else None, watched.down.get(broker)),
-            cordoned=recorded(known[broker].cordoned if broker in known else None, watched.cordoned.get(broker)),
+            down=recorded(known[broker].down if broker in known else None, watched.down.get(broker), most),
+            cordoned=recorded(known[broker].cordoned if broker in known else None, watched.cordoned.get(broker), most),
         )
         for broker in sorted(watched.down.keys() | watched.cordoned.keys())[:MAX_BROKERS]
     )

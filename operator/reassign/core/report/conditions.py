@@ -85,7 +85,7 @@ def _reconciling_since(
     waits = _passes(new.get("Ready"))
     if last is None or last.status is not ConditionStatus.TRUE or _passes(old.get("Ready")) is not waits:
         return now
-    return now if waits and last.observed_generation != generation else last.last_transition_time
+    return now if waits and last.observed_generation != generation else min(last.last_transition_time, now)
 
 
 def _passes(ready: Condition | ConditionState | None) -> bool:
