@@ -67,6 +67,12 @@ def test_another_wait_does_not_begin_the_count_anew() -> None:
     assert true(at(60, WAITS, said)) == ["Stalled", "Reconciling"]
 
 
+def test_a_wait_that_began_by_a_clock_ahead_is_stalled_all_the_same() -> None:
+    said = at(0, WAITS, at(31_536_000, WAITS))
+    assert (true(said), since(said)) == (["Reconciling"], START)
+    assert true(at(60, WAITS, said)) == ["Stalled", "Reconciling"]
+
+
 def test_an_edit_begins_the_count_of_a_wait_anew() -> None:
     stalled = at(90, WAITS, at(0, WAITS))
     assert true(at(91, WAITS, stalled, generation=2)) == ["Reconciling"]

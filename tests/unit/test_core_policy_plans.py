@@ -85,6 +85,7 @@ def test_bytes_count_when_a_wave_begins_and_once() -> None:
     [
         (("Succeeded", "Pending"), 5, True),
         (("Succeeded", "Pending"), 15, False),  # it is stale, say, and nothing goes on
+        (("Succeeded", "Pending"), -525_600, False),  # a clock was a year ahead
         (("Pending", "Pending"), 5, False),
         (("Succeeded", "Succeeded"), 5, False),
     ],
