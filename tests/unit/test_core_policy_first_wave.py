@@ -104,13 +104,45 @@ def test_an_edit_of_the_template_has_an_approved_plan_made_anew(template: dict[s
 
 def test_a_decommission_beside_it_makes_no_approved_plan_anew() -> None:
     run = Policies(ROWS)
+    old = run.apply(brokers=(4,), approval="NotRequired", unregister="WhenDown")
+    run.until("Empty")
     it = run.policy({**LOST, "windows": LATE})
     run.rest(300)
     run.brokers[5] = FENCED
     run.wait(lambda: it.record.plan is not None and it.record.plan.approved)
-    run.apply(brokers=(0,), approval="NotRequired", windows=LATE)
+    assert run.plans["main-lost-1"].spec.goal.avoid_brokers == (4,)
+    run.brokers[4] = FENCED
+    run.wait(lambda: old.reason == "Unregistered")
     until(run, OPENS - 60)
     assert it.outcomes == [("main-lost-1", "Running")]
+    run.wait(lambda: run.on(5) == [])
+
+
+@pytest.mark.parametrize("more", [(), (4,)], ids=["one broker", "two brokers"])
+def test_an_approved_plan_and_a_decommission_of_its_brokers_both_end(more: tuple[int, ...]) -> None:
+    run = Policies(ROWS)
+    it = run.policy({**LOST, "windows": LATE})
+    run.rest(300)
+    run.brokers[5] = FENCED
+    run.wait(lambda: it.record.plan is not None and it.record.plan.approved)
+    run.brokers.update(dict.fromkeys(more, FENCED))
+    run.apply(brokers=(*more, 5), approval="NotRequired")
+    run.rest(3600)
+    until(run, OPENS + 1800)
+    assert run.on(5) == []
+    run.until("Empty")
+
+
+@pytest.mark.parametrize("cordoned", [{5}, {4, 5}])
+def test_an_approved_plan_begins_though_its_cordoned_broker_has_died(cordoned: set[int]) -> None:
+    run = Policies(ROWS)
+    it = run.policy(CORDONED, windows=LATE)
+    run.rest(900)
+    run.others = cordoned
+    run.wait(lambda: it.record.plan is not None and it.record.plan.approved)
+    run.brokers[max(cordoned - {5} or {5})] = FENCED
+    until(run, OPENS + 1800)
+    assert [broker for broker in cordoned if run.on(broker)] == []
 
 
 def test_an_approved_plan_that_nothing_asks_for_any_more_is_retired() -> None:
@@ -139,6 +171,14 @@ def test_a_bound_that_is_lowered_asks_for_an_approval() -> None:
     assert (run.begun, it.reason, it.true) == ([], "AwaitingApproval", {"Ready", "ApprovalNeeded"})
     it.approve()
     run.wait(lambda: run.begun)
+
+
+def test_a_bound_that_is_lowered_later_stops_no_waves() -> None:
+    run, it = approved(ADDED, orders(*((number % 5, (number + 1) % 5) for number in range(60))))
+    until(run, OPENS - 60)
+    run.wait(lambda: run.begun)
+    it.edit(maxBytes="1Ki")
+    run.wait(lambda: it.outcomes == [("main-out-1", "Succeeded")])
 
 
 def test_a_users_plan_holds_a_decommission_until_its_first_wave() -> None:

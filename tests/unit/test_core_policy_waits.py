@@ -239,6 +239,18 @@ def test_a_restart_of_brokers_deletes_no_plan_that_waits(trigger: dict[str, obje
     assert (it.status.digest, len(run.created)) == (digest, 1)
 
 
+def test_a_plan_that_waits_is_made_anew_for_another_new_broker() -> None:
+    run = Policies(orders(*((number % 5, (number + 1) % 5) for number in range(60))))
+    it = run.policy({**ADDED, "approval": "Required"}, settleSeconds=60)
+    run.rest(300)
+    run.brokers[6] = UP
+    run.wait(lambda: it.status.digest)
+    run.brokers[7] = UP
+    run.rest(600)
+    it.approve()
+    run.wait(lambda: len(run.on(6)) > 0 and len(run.on(7)) > 0, most=100)
+
+
 def test_a_plan_that_waits_is_deleted_some_minutes_after_its_trigger() -> None:
     run = Policies(ROWS)
     it = run.policy({**CORDONED, "approval": "Required"})

@@ -173,10 +173,8 @@ def manifests_of(found: PlanSeen) -> list[Manifest]:
     return [{"spec": waves[name].spec.wire()} for name in names if name in waves]
 
 
-def _to_be_filled(found: PlanSeen, avoid: frozenset[int]) -> set[int]:
-    """Return the brokers that get replicas by waves that have not ended, where the plan does not avoid all of these."""
-    if avoid <= set(found.plan.spec.goal.avoid_brokers or ()):
-        return set()
+def filled(found: PlanSeen) -> set[int]:
+    """Return the brokers that get replicas by waves that have not ended."""
     entries = (entry for wave in unended(found.waves) for entry in wave.spec.partitions)
     return {broker for entry in entries for broker in {*entry.replicas} - {*(entry.expected_replicas or ())}}
 
@@ -250,8 +248,8 @@ def trouble_of(found: PlanSeen, recorded: RecordedPlan, content: str, avoid: fro
         return f"the spec of {plan.name} is not as it was created"
     if recorded.approved and recorded.digest != content:
         return f"{plan.name} is not as it was approved"
-    if recorded.approved and (filled := avoid & _to_be_filled(found, avoid)):
-        return f"{plan.name} would fill {named_brokers(filled)}, which another BrokerDecommission empties"
+    if recorded.approved and not avoid <= set(plan.spec.goal.avoid_brokers or ()) and (taken := avoid & filled(found)):
+        return f"{plan.name} would fill {named_brokers(taken)}, which another BrokerDecommission empties"
     said = plan.status.conditions if plan.status.observed_generation == plan.generation else ()
     true = {c.type: c for c in said if c.status is ConditionStatus.TRUE}
     if stale := true.get("PlanStale"):

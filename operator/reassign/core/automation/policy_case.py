@@ -325,7 +325,7 @@ def sight_of(it: PolicyResource, kind: TriggerKind, brokers: frozenset[int], see
 
     Of one that empties brokers it leaves out how these are, and what has landed on them since. Of one that has the goal
     of the template it has that, too, since an edit of it may bring what the last one did not; and the number of all
-    replicas, which moves do not change, since others may be movable.
+    replicas, since those that have come may be movable.
     """
     there = {broker: found for broker, found in seen.brokers.items() if found.up or found.holds}
     left: list[object] = [*sorted(brokers)]

@@ -9,7 +9,14 @@ from reassign.api.digest import hashed
 from reassign.api.reassignment_plan import ReassignmentPlanSpec
 from reassign.api.reassignment_policy import ReassignmentPolicy, Trigger, TriggerKind
 from reassign.api.reassignment_record import RecordedPolicyPlan, RecordedWaves
-from reassign.core.automation.approval import OF_THE_CLUSTER, awaited, known_bytes, recorded_waves, trouble_of
+from reassign.core.automation.approval import (
+    OF_THE_CLUSTER,
+    awaited,
+    filled,
+    known_bytes,
+    recorded_waves,
+    trouble_of,
+)
 from reassign.core.automation.arbiter import (
     OF_PLANS_TO_COME,
     RANKS,
@@ -201,7 +208,7 @@ def _wait(view: PolicyView, plan: RecordedPolicyPlan, best: Trigger | None) -> P
         return _being_deleted(view, plan, found, best)
     if trigger is None or trigger.kind is not plan.kind:
         return _drop(view, found)
-    waits = _why_it_waits(view, plan, trigger)
+    waits = _why_it_waits(view, plan, trigger, found)
     if not (waits or _still_true(view, plan, trigger)):
         missed = Hold(MISSED, f"{plan.name} could not begin within startingDeadlineSeconds, and was deleted")
         return _drop(view.hold(trigger.name, missed) if trigger.schedule else view, found)
@@ -272,11 +279,13 @@ def _wait_for_approval(
     return _begin(view, plan, trigger, found, first, waits)
 
 
-def _why_it_waits(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger) -> Hold | None:
+def _why_it_waits(view: PolicyView, plan: RecordedPolicyPlan, trigger: Trigger, found: PlanSeen | None) -> Hold | None:
     """Say why a plan is kept whose trigger is not true: its brokers may have been restarted."""
     level = view.levels[trigger.name]
     kept = plan.kind in (TriggerKind.BROKERS_CORDONED, TriggerKind.BROKERS_ADDED)
     if level.true or not kept or lapsed(view, trigger.name):
+        return None
+    if trigger.brokers_added and found and level.brokers - filled(found):  # more have come
         return None
     return Hold(HoldReason.CLUSTER_UNSETTLED, level.message)
 

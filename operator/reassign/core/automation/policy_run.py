@@ -254,13 +254,10 @@ def _run(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen, digest: st
 
 def _why_not_begin(view: PolicyView, plan: RecordedPolicyPlan) -> str | None:
     """Say what holds an approved plan whose first wave has not begun: much may have changed since it was approved."""
-    trigger, level = view.case.it.trigger(plan.trigger), view.levels[plan.trigger]
+    trigger = view.case.it.trigger(plan.trigger)
     assert trigger
-    if hold := hold_of(case_of(view, trigger, frozenset(plan.brokers), plan), but=OF_PLANS_TO_COME):
-        return hold.message
-    if unknown := unknown_cordon(view, plan):
-        return unknown.message
-    return None if level.true or trigger.schedule else level.message
+    hold = hold_of(case_of(view, trigger, frozenset(plan.brokers), plan), but=OF_PLANS_TO_COME)
+    return hold.message if hold else None
 
 
 def unknown_cordon(view: PolicyView, plan: RecordedPolicyPlan) -> Hold | None:
