@@ -29,9 +29,7 @@ from reassign.core.automation.model import DecommissionResource
 from reassign.core.automation.policy_case import PolicyResource
 from reassign.core.cluster import unready_status
 from reassign.core.model.problem import Problem
-from reassign.core.model.read_back import (
-    StatusReadBack,
-)
+from reassign.core.model.read_back import StatusReadBack
 from reassign.core.model.record import Entry, Record, active
 from reassign.core.model.resource import Resource
 from reassign.core.model.verdict import Verdict

@@ -277,15 +277,6 @@ def needs_none(it: PolicyResource, plan: RecordedPolicyPlan, found: PlanSeen) ->
     return not is_evacuating(plan.kind) or not otherwise(manifests_of(found), frozenset(plan.brokers))
 
 
-def still_asks_for(it: PolicyResource, plan: RecordedPolicyPlan, spec: ReassignmentPlanSpec) -> bool:
-    """Whether a plan with this spec is what a policy asks for now, but for brokers that others empty or emptied."""
-    trigger = it.trigger(plan.trigger)
-    if trigger is None or trigger.kind is not plan.kind:
-        return False
-    wanted = spec_of(it, trigger, frozenset(plan.brokers), frozenset())
-    return avoids_all_of(wanted, spec)
-
-
 def avoids_all_of(wanted: ReassignmentPlanSpec, spec: ReassignmentPlanSpec) -> bool:
     """Whether a spec of a plan is the one that is wanted, though it may avoid more brokers."""
     avoid = wanted.goal.avoid_brokers

@@ -14,13 +14,14 @@ from reassign.core.automation.case import plan_of
 from reassign.core.automation.conditions import so_far
 from reassign.core.automation.model import PlanSeen, RetirePlan, RunPlan
 from reassign.core.automation.policy_case import (
+    avoids_all_of,
     digest_of,
     given,
     is_evacuating,
     needs_none,
     recorded_trigger,
     sight_of,
-    still_asks_for,
+    spec_of,
 )
 from reassign.core.automation.policy_holds import case_of, lapsed
 from reassign.core.automation.policy_view import PolicyView
@@ -85,11 +86,13 @@ def _wanted_no_more(view: PolicyView, plan: RecordedPolicyPlan, found: PlanSeen)
     case = view.case
     if case.yields:
         return f"{case.yields} goes first"
-    if not case.it.still_has(plan):
+    trigger = case.it.trigger(plan.trigger)
+    if trigger is None or not case.it.still_has(plan):
         return f"the spec does not have the trigger {plan.trigger} any more"
     if plan.begun_waves:
         return None
-    if found.spec_digest == plan.spec_digest and not still_asks_for(case.it, plan, found.plan.spec):
+    wanted = spec_of(case.it, trigger, frozenset(plan.brokers), frozenset())
+    if found.spec_digest == plan.spec_digest and not avoids_all_of(wanted, found.plan.spec):
         return "the spec is another one now"
     is_over = plan.kind is TriggerKind.BROKERS_ADDED and lapsed(view, plan.trigger)
     return view.levels[plan.trigger].message if is_over else None

@@ -181,15 +181,15 @@ def recorded_watch(before: RecordedPolicy, watched: Watched, settle_seconds: flo
 
     Where one of them is due all are written, so that those which began apart cost no more writes than one does.
     """
-    waits = before.waiting is not None  # a restart is not to take its trigger from it
-    found = _recorded(before, watched, settle_seconds, waits)
+    # a restart is not to take its trigger from a plan that waits
+    most = inf if before.waiting else GREATEST_RECORDED_SECONDS
+    found = _recorded(before, watched, settle_seconds, most)
     same = all(getattr(before, field) == value for field, value in found.items())
-    return found if same else _recorded(RecordedPolicy(), watched, settle_seconds, waits)
+    return found if same else _recorded(RecordedPolicy(), watched, settle_seconds, most)
 
 
-def _recorded(before: RecordedPolicy, watched: Watched, settle_seconds: float, waits: bool) -> dict[str, object]:
+def _recorded(before: RecordedPolicy, watched: Watched, settle_seconds: float, most: float) -> dict[str, object]:
     known = {broker.id: broker for broker in before.brokers}
-    most = inf if waits else GREATEST_RECORDED_SECONDS
     brokers = (
         RecordedBrokerTimers(
             id=broker,
